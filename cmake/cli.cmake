@@ -1,0 +1,5 @@
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(FRIT_CLI_DEPS REQUIRED IMPORTED_TARGET popt libedit libcjson libcurl)
+add_executable(frit-cli ${FRIT_CLI})
+set_target_properties(frit-cli PROPERTIES OUTPUT_NAME frit)
+target_link_libraries(frit-cli PRIVATE frit_internal PkgConfig::FRIT_CLI_DEPS)

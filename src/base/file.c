@@ -1,0 +1,109 @@
+/* Owns nothing beyond the mapping it hands out. POSIX; wasm builds read through hw/browser instead
+ * and do not compile the mapping part. */
+#define _GNU_SOURCE
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#ifndef __wasm__
+#include <sys/mman.h>
+#endif
+
+#include "base/mem.h"
+
+#ifndef __wasm__
+err file_map_open(const char *path, file_map *out) {
+  *out = (file_map){0};
+  err e = ERR_NONE;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return err_set(ERR_IO, "%s: %s", path, strerror(errno));
+  struct stat st;
+  if (fstat(fd, &st) != 0) {
+    e = err_set(ERR_IO, "%s: %s", path, strerror(errno));
+  } else if (!S_ISREG(st.st_mode)) {
+    e = err_set(ERR_IO, "%s: %s", path, S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
+  } else if (st.st_size > 0) {
+    void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED) e = err_set(ERR_IO, "%s: cannot map: %s", path, strerror(errno));
+    else *out = (file_map){.data = p, .size = (uint64_t)st.st_size};
+  }
+  close(fd);
+  return e;
+}
+
+void file_map_close(file_map *m) {
+  if (m->data) munmap((void *)(uintptr_t)m->data, (size_t)m->size);
+  *m = (file_map){0};
+}
+
+void file_map_drop(const file_map *m, uint64_t off, uint64_t size) {
+  uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t first = (off + page - 1) / page * page, last = (off + size) / page * page;
+  if (last > first) madvise((void *)(uintptr_t)(m->data + first), (size_t)(last - first), MADV_DONTNEED);
+}
+#endif
+
+err file_read(const char *path, uint64_t limit, char **out, size_t *size) {
+  *out = NULL;
+  *size = 0;
+  err e = ERR_NONE;
+  buf b = {0};
+  FILE *f = fopen(path, "rb");
+  if (!f) return err_set(ERR_IO, "%s: %s", path, strerror(errno));
+  char chunk[16384];
+  size_t n;
+  while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) {
+    buf_put(&b, chunk, n);
+    if (b.n > limit) {
+      e = err_set(ERR_LIMIT, "%s: larger than %llu bytes", path, (unsigned long long)limit);
+      goto done;
+    }
+  }
+  if (ferror(f)) e = err_set(ERR_IO, "%s: %s", path, strerror(errno));
+  buf_put(&b, "", 0);
+  if (!e && b.failed) e = mem_err(path, b.n);
+done:
+  fclose(f);
+  if (e) {
+    buf_free(&b);
+    return e;
+  }
+  *out = b.p;
+  *size = b.n;
+  return ERR_NONE;
+}
+
+err file_write(const char *path, const void *bytes, size_t size) {
+  err e = ERR_NONE;
+  buf tmp = {0};
+  buf_printf(&tmp, "%s.part", path);
+  if (tmp.failed) {
+    e = mem_err(path, strlen(path));
+    goto done;
+  }
+  FILE *f = fopen(tmp.p, "wb");
+  if (!f) {
+    e = err_set(ERR_IO, "%s: %s", path, strerror(errno));
+    goto done;
+  }
+  size_t n = fwrite(bytes, 1, size, f);
+  int closed = fclose(f);
+  if (n != size || closed != 0 || rename(tmp.p, path) != 0) {
+    e = err_set(ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+    remove(tmp.p);
+  }
+done:
+  buf_free(&tmp);
+  return e;
+}
+
+double time_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
