@@ -1,8 +1,8 @@
 /* The test harness: small, plain C, compiles to wasm too.
  *
- * A file tests/test_NAME.c defines `void suite_NAME(void)` whose body is RUN(case) lines; CMake finds
- * it by its name. CHECK keeps going after a failure; REQUIRE leaves the case. SKIP(reason) is loud
- * and counted, and fails where REQUIRE_GPU=1. */
+ * A file tests/test_NAME.c defines `void suite_NAME(void)` whose body is RUN(case) lines; CMake
+ * finds it by its name. CHECK keeps going after a failure; REQUIRE leaves the case. SKIP(reason) is
+ * loud and counted, and fails where REQUIRE_GPU=1. */
 #ifndef FRIT_TEST_H
 #define FRIT_TEST_H
 
@@ -49,7 +49,8 @@ const char *test_tmp(const char *rel);  /* path in a scratch folder; valid until
 #define CHECK_NEAR(a, b, tol)                                                                      \
   do {                                                                                             \
     double a_ = (double)(a), b_ = (double)(b);                                                     \
-    if (!(fabs(a_ - b_) <= (double)(tol))) FAIL("%s is %g, not %g within %g", #a, a_, b_, (double)(tol)); \
+    if (!(fabs(a_ - b_) <= (double)(tol)))                                                         \
+      FAIL("%s is %g, not %g within %g", #a, a_, b_, (double)(tol));                               \
   } while (0)
 /* The call must fail with this code and a sentence that contains `part`. */
 #define CHECK_ERR(call, code, part)                                                                \

@@ -14,8 +14,8 @@ static void half_round_trip(void) {
   CHECK_NEAR(f16_to_f32(0x7BFF), 65504, 0);
   CHECK_EQ(f32_to_f16(65520.0f), 0x7C00);
   CHECK_EQ(f32_to_f16(65519.0f), 0x7BFF);
-  CHECK_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3C00);          /* tie to even */
-  CHECK_EQ(f32_to_f16(1.0f + 3 * 0x1p-11f), 0x3C02);      /* tie to even, up */
+  CHECK_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3C00);     /* tie to even */
+  CHECK_EQ(f32_to_f16(1.0f + 3 * 0x1p-11f), 0x3C02); /* tie to even, up */
   CHECK_EQ(f32_to_bf16(1.0f + 0x1p-8f), 0x3F80);
   CHECK_EQ(f32_to_bf16(1.0f + 3 * 0x1p-8f), 0x3F82);
 }

@@ -33,9 +33,9 @@ typedef enum dtype {
 
 typedef struct dtype_info {
   const char *name;
-  int gguf;        /* number in GGUF files, -1 when it has none */
-  uint32_t n;      /* elements a block */
-  uint32_t bytes;  /* bytes a block */
+  int gguf;       /* number in GGUF files, -1 when it has none */
+  uint32_t n;     /* elements a block */
+  uint32_t bytes; /* bytes a block */
 } dtype_info;
 
 /* Never NULL for a valid id. */

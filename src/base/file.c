@@ -26,11 +26,14 @@ err file_map_open(const char *path, file_map *out) {
   if (fstat(fd, &st) != 0) {
     e = err_set(ERR_IO, "%s: %s", path, strerror(errno));
   } else if (!S_ISREG(st.st_mode)) {
-    e = err_set(ERR_IO, "%s: %s", path, S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
+    e = err_set(ERR_IO, "%s: %s", path,
+                S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
   } else if (st.st_size > 0) {
     void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    if (p == MAP_FAILED) e = err_set(ERR_IO, "%s: cannot map: %s", path, strerror(errno));
-    else *out = (file_map){.data = p, .size = (uint64_t)st.st_size};
+    if (p == MAP_FAILED)
+      e = err_set(ERR_IO, "%s: cannot map: %s", path, strerror(errno));
+    else
+      *out = (file_map){.data = p, .size = (uint64_t)st.st_size};
   }
   close(fd);
   return e;
@@ -44,7 +47,8 @@ void file_map_close(file_map *m) {
 void file_map_drop(const file_map *m, uint64_t off, uint64_t size) {
   uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
   uint64_t first = (off + page - 1) / page * page, last = (off + size) / page * page;
-  if (last > first) madvise((void *)(uintptr_t)(m->data + first), (size_t)(last - first), MADV_DONTNEED);
+  if (last > first)
+    madvise((void *)(uintptr_t)(m->data + first), (size_t)(last - first), MADV_DONTNEED);
 }
 #endif
 

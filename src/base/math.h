@@ -27,13 +27,37 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Unaligned little-endian loads (the hosts that we build for are little-endian). */
-static inline uint16_t load_u16(const void *p) { uint16_t v; memcpy(&v, p, sizeof v); return v; }
-static inline uint32_t load_u32(const void *p) { uint32_t v; memcpy(&v, p, sizeof v); return v; }
-static inline uint64_t load_u64(const void *p) { uint64_t v; memcpy(&v, p, sizeof v); return v; }
-static inline float load_f32(const void *p) { float v; memcpy(&v, p, sizeof v); return v; }
+static inline uint16_t load_u16(const void *p) {
+  uint16_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+static inline uint32_t load_u32(const void *p) {
+  uint32_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+static inline uint64_t load_u64(const void *p) {
+  uint64_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+static inline float load_f32(const void *p) {
+  float v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
 
-static inline float bits_f32(uint32_t u) { float f; memcpy(&f, &u, sizeof f); return f; }
-static inline uint32_t f32_bits(float f) { uint32_t u; memcpy(&u, &f, sizeof u); return u; }
+static inline float bits_f32(uint32_t u) {
+  float f;
+  memcpy(&f, &u, sizeof f);
+  return f;
+}
+static inline uint32_t f32_bits(float f) {
+  uint32_t u;
+  memcpy(&u, &f, sizeof u);
+  return u;
+}
 
 /* IEEE binary16 -> binary32, exact, subnormals included. */
 static inline float f16_to_f32(uint16_t h) {

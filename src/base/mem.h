@@ -39,7 +39,8 @@ char *arena_strdup(arena *a, const char *s);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-char *arena_printf(arena *a, const char *fmt, ...);
+char *
+arena_printf(arena *a, const char *fmt, ...);
 void arena_free(arena *a); /* frees everything; the arena is empty and usable again */
 
 /* Growable text or bytes. Zero is empty. Always NUL-terminated once something was appended. On out
