@@ -1,0 +1,52 @@
+# The front door: each target installs what it lacks, then does its work. `make help` lists them.
+PROMPT ?= Why is the sky blue? Answer in two sentences.
+PREFIX ?= /usr/local
+CCACHE := $(if $(shell command -v ccache 2>/dev/null),-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: native ## build, fetch a small chat model, watch it answer (PROMPT="...")
+	@model=$$(tools/setup.sh model) && build/native/frit chat "$$model" -p "$(PROMPT)" --stats
+
+test: ## everything: CPU, both WebGPU libraries, sanitizers, CLI
+	@tools/setup.sh test
+	@tools/setup.sh model >/dev/null
+	@tools/test.sh
+
+check: native ## the quick tests, under a minute
+	@tools/check_layers.py
+	@build/native/frit-tests --quick
+
+model: ## fetch the demo model; its path is the last line
+	@tools/setup.sh model
+
+native: ## build/native/frit, frit-tests, the library
+	@tools/setup.sh build
+	@cmake --preset native $(CCACHE) --log-level=WARNING >/dev/null
+	@cmake --build --preset native
+
+asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/setup.sh build
+	@cmake --preset asan $(CCACHE) --log-level=WARNING >/dev/null
+	@cmake --build --preset asan
+
+wasm: ## reserved: the browser build
+	@echo "make wasm: the browser build is not part of this version" >&2; exit 1
+
+install: ## release build into PREFIX (default /usr/local; DESTDIR is honoured)
+	@tools/setup.sh build
+	@cmake --preset release $(CCACHE) --log-level=WARNING >/dev/null
+	@cmake --build --preset release
+	@cmake --install build/release --prefix "$(PREFIX)"
+
+format: ## clang-format over every C file
+	@tools/lint.sh --fix
+
+lint: ## clang-format and clang-tidy, changing nothing
+	@tools/lint.sh --format --tidy
+
+clean: ## remove build/ (the model and libraries stay in .cache/)
+	rm -rf build
+
+.PHONY: help demo test check model native asan wasm install format lint clean

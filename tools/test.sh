@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# tools/test.sh [STAGE...]: the stages of `make test` (all by default) against what tools/setup.sh
+# installed. Prints failures and skips as they come, then a table, and as its last line the totals:
+# "N passed, N failed, N skipped". Full output of each stage: build/test/STAGE.log.
+#
+# A stage that is a suite of its own ends with such a line and is counted by it; one that ends
+# without it, with an error status and no failure, or over its time counts as one failure. Any other
+# stage is one case.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+wanted=("$@")
+logs=build/test
+mkdir -p "$logs"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/frit-test.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM
+mkdir -m 700 "$tmp/run"
+export XDG_RUNTIME_DIR=$tmp/run # the Vulkan drivers warn without one
+export FRIT_TEST_TMP=$tmp
+export FRIT_MODEL=$PWD/.cache/models/SmolLM2-135M-Instruct.Q4_1.gguf
+dawn=$PWD/.cache/webgpu/libwebgpu_dawn.so
+wgpu=$PWD/.cache/webgpu/libwgpu_native.so
+swiftshader=/usr/lib/chromium/vk_swiftshader_icd.json
+lavapipe=$(compgen -G '/usr/share/vulkan/icd.d/lvp_icd.*json' | head -1)
+passed=0 failed=0 skipped=0
+table=()
+
+selected() { [ ${#wanted[@]} = 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]; }
+
+# count NAME SECONDS PASSED FAILED SKIPPED [NOTE]
+count() {
+  passed=$((passed + $3)) failed=$((failed + $4)) skipped=$((skipped + $5))
+  table+=("$(printf '%-14s %6d %6d %7d %6ds  %s' "$1" "$3" "$4" "$5" "$2" "${6:-}")")
+}
+
+# stage NAME suite|step LIMIT_SECONDS COMMAND...
+stage() {
+  local name=$1 kind=$2 limit=$3 log=$logs/$1.log t0=$SECONDS status line p=0 f=0 s=0 note=
+  shift 3
+  selected "$name" || return 0
+  echo "== $name"
+  timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null
+  status=$?
+  grep -E '^(FAIL|SKIP) ' "$log"
+  line=$(tail -n 1 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$')
+  if [ $kind = step ]; then
+    if [ $status = 0 ]; then p=1; else f=1; fi
+  elif [ -n "$line" ]; then
+    read -r p _ f _ s _ <<<"${line//,/}"
+    if [ $status != 0 ] && [ "$f" = 0 ]; then f=1 note="exit status $status"; fi
+  else
+    p=$(grep -c '^ok ' "$log") f=1 note="died with status $status"
+  fi
+  [ $status != 124 ] || note="over its limit of $limit s"
+  [ "$f" = 0 ] || { echo "-- the end of $log:"; tail -n 40 "$log" | sed -E 's/^([0-9]+ passed)/   \1/'; }
+  count "$name" $((SECONDS - t0)) "$p" "$f" "$s" "$note"
+}
+
+# gpu NAME LIBRARY DRIVER: the tests on one WebGPU library over one software driver.
+gpu() {
+  selected "$1" || return 0
+  if [ ! -e "$2" ] || [ ! -e "$3" ]; then
+    local what="$2 or its driver ${3:-lavapipe} is not there"
+    echo "SKIP $1: $what"
+    if [ "$(uname -m)" = x86_64 ] || [ "${REQUIRE_GPU:-}" = 1 ]; then
+      count "$1" 0 0 1 0 "$what"
+    else
+      count "$1" 0 0 0 1 "$what"
+    fi
+    return
+  fi
+  stage "$1" suite 900 env FRIT_WEBGPU="$2" VK_DRIVER_FILES="$3" \
+    build/native/frit-tests --device gpu
+}
+
+stage build-native step 900 make native
+stage layers suite 60 tools/check_layers.py --self-test
+stage layers-src step 60 tools/check_layers.py
+stage format step 120 tools/lint.sh --format
+stage cpu suite 600 build/native/frit-tests --device cpu
+gpu dawn "$dawn" "$swiftshader"
+gpu wgpu "$wgpu" "$lavapipe"
+stage cli suite 900 tools/run_cli_tests.sh
+stage build-asan step 900 make asan
+stage asan suite 900 env ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 \
+  UBSAN_OPTIONS=print_stacktrace=1 build/asan/frit-tests --device cpu
+
+printf '\n%-14s %6s %6s %7s %7s\n' stage passed failed skipped time
+printf '%s\n' "${table[@]}"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]
