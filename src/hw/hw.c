@@ -126,6 +126,11 @@ void hw_fail_at(hw *h, uint64_t n, err code) {
   h->fail_code = code;
 }
 
+void hw_lose(hw *h) {
+  if (h->be->lose) h->be->lose(h->self);
+  else hw_set_error(h, err_set(ERR_DEVICE_LOST, "device lost (forced by a test)"));
+}
+
 /* ---- slots ---- */
 
 static slot *slot_new(hw *h, slot_kind kind, const char *label, uint32_t *id) {

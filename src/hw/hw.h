@@ -51,6 +51,8 @@ typedef struct hw_open_desc {
   uint32_t threads;     /* cpu; 0: one a core */
   bool no_f16, no_subgroups, no_dot4i8; /* pretend that the adapter lacks these */
   uint64_t limit_binding;               /* pretend a smaller max_binding; 0: the adapter's own */
+  bool no_robustness;   /* no bounds checks in kernels, where the library can: for kernels proven in
+                         * bounds. Also FRIT_NO_ROBUSTNESS=1. */
 } hw_open_desc;
 
 /* Begins opening; returns ownership. Poll until HW_READY. ERR_NO_DEVICE when there is no library or
@@ -170,5 +172,7 @@ hw_counts hw_get_counts(const hw *h);
 /* The n-th call from now that can fail does, with `code` (ERR_DEVICE_NOMEM: not sticky, else sticky);
  * 0 switches it off. */
 void hw_fail_at(hw *h, uint64_t n, err code);
+/* Loses the device as a driver might; ERR_DEVICE_LOST follows, maybe only after some polls. */
+void hw_lose(hw *h);
 
 #endif

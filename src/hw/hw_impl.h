@@ -47,6 +47,7 @@ typedef struct hw_backend {
   bool (*done)(void *self, uint64_t ticket);
   err (*read)(void *self, uint64_t ticket, void *dst, uint32_t size); /* dst NULL: drop */
   err (*times)(void *self, uint64_t ticket, uint64_t *ns, uint32_t *n);
+  void (*lose)(void *self); /* NULL: hw.c pretends */
   err (*list_begin)(const char *library, void **state);
   bool (*list_poll)(void *state, hw_caps *out, uint32_t max, uint32_t *n);
   void (*list_end)(void *state);
