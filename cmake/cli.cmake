@@ -1,5 +1,5 @@
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(FRIT_CLI_DEPS REQUIRED IMPORTED_TARGET popt libedit libcjson libcurl)
+pkg_check_modules(FRIT_CLI_DEPS REQUIRED IMPORTED_TARGET popt libedit libcjson libcurl libmd)
 add_executable(frit-cli ${FRIT_CLI})
 set_target_properties(frit-cli PROPERTIES OUTPUT_NAME frit)
 target_link_libraries(frit-cli PRIVATE frit_internal PkgConfig::FRIT_CLI_DEPS)

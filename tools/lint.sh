@@ -15,7 +15,13 @@ status=0
 for option in "$@"; do
   case $option in
     --fix) clang-format-19 -i "${all[@]}" ;;
-    --format) clang-format-19 --dry-run -Werror "${all[@]}" || status=1 ;;
+    --format)
+      for file in "${all[@]}"; do
+        clang-format-19 --dry-run -Werror "$file" 2>/dev/null && continue
+        echo "FAIL format: $file (make format mends it)"
+        status=1
+      done
+      ;;
     --tidy)
       [ -e build/native/compile_commands.json ] || make native
       mapfile -t sources < <(files 'src/*.c')
