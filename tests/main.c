@@ -28,12 +28,9 @@ void test_run(const char *name, void (*fn)(void)) {
   failures_here = 0;
   skipped_here = false;
   fn();
-  if (failures_here)
-    failed++;
-  else if (skipped_here)
-    skipped++;
-  else
-    passed++;
+  if (failures_here) failed++;
+  else if (skipped_here) skipped++;
+  else passed++;
   if (!skipped_here || failures_here) printf("%s %s\n", failures_here ? "FAIL" : "ok  ", full);
   fflush(stdout);
 }
@@ -95,14 +92,10 @@ static void print_log(void *user, log_level level, const char *text) {
 int main(int argc, char **argv) {
   log_set(print_log, NULL);
   for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--quick") == 0)
-      quick = true;
-    else if (strcmp(argv[i], "--list") == 0)
-      list = true;
-    else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
-      device = argv[++i];
-    else if (n_filters < 32)
-      filters[n_filters++] = argv[i];
+    if (strcmp(argv[i], "--quick") == 0) quick = true;
+    else if (strcmp(argv[i], "--list") == 0) list = true;
+    else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc) device = argv[++i];
+    else if (n_filters < 32) filters[n_filters++] = argv[i];
   }
 #define X(name)                                                                                    \
   suite = #name;                                                                                   \

@@ -88,9 +88,11 @@ install_packages() {
   have apt-get || die "missing: $need (Debian's names); install them with this system's package manager"
   if [ "$(id -u)" != 0 ]; then
     have sudo || die "missing: $need; installing them needs root, or sudo, which is not here"
-    # With a terminal sudo asks for the password itself.
-    sudo -n true 2>/dev/null || [ -t 0 ] ||
-      die "missing: $need; sudo asks for a password and there is no terminal to type it on"
+    if ! sudo -n true 2>/dev/null; then
+      [ -t 0 ] || die "missing: $need; sudo asks for a password and there is no terminal to type it on"
+      say "these are missing and sudo installs them: $need"
+      sudo -v || die "missing: $need; installing them needs root, and sudo refused"
+    fi
     root=(sudo)
   fi
   say "installing $need"
@@ -149,6 +151,7 @@ lock() {
       say "another setup is running; waiting for it"
       flock 9
     }
+    rm -rf "$cache"/tmp.* # of a run that was killed
   fi
 }
 

@@ -52,6 +52,8 @@ stage() {
   else
     p=$(grep -c '^ok ' "$log") f=1 note="died with status $status"
   fi
+  # The library and its driver are installed, so a device that does not open is a failure.
+  if grep -q '^SKIP .*: device gpu: ' "$log"; then f=$((f + 1)) note="the GPU did not open"; fi
   [ $status != 124 ] || note="over its limit of $limit s"
   [ "$f" = 0 ] || { echo "-- the end of $log:"; tail -n 40 "$log" | sed -E 's/^([0-9]+ passed)/   \1/'; }
   count "$name" $((SECONDS - t0)) "$p" "$f" "$s" "$note"

@@ -30,10 +30,8 @@ err file_map_open(const char *path, file_map *out) {
                 S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
   } else if (st.st_size > 0) {
     void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    if (p == MAP_FAILED)
-      e = err_set(ERR_IO, "%s: cannot map: %s", path, strerror(errno));
-    else
-      *out = (file_map){.data = p, .size = (uint64_t)st.st_size};
+    if (p == MAP_FAILED) e = err_set(ERR_IO, "%s: cannot map: %s", path, strerror(errno));
+    else *out = (file_map){.data = p, .size = (uint64_t)st.st_size};
   }
   close(fd);
   return e;
