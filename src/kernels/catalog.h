@@ -10,7 +10,7 @@
 #ifndef FRIT_KERNELS_CATALOG_H
 #define FRIT_KERNELS_CATALOG_H
 
-#define KERNELS(X)                                                                                 \
+#define KERNELS_BASE(X)                                                                            \
   /* file layout -> packed layout: NROWS rows from src into dst at ROW0 */                         \
   X(PACK, pack, "K NROWS ROW0 NTOT", "", "W", "src:r dst:w")                                       \
   /* y[m,:] = W[ids[m],:] */                                                                       \
@@ -42,7 +42,9 @@
   /* ids[0] = a draw: top-k (step.top_k <= 256), then top-p, min-p, temperature, seed */           \
   X(SAMPLE, sample, "N", "", "", "logits:r ids:w step:u")                                          \
   /* recent[(step.pos + step.n_tok) % RING] = ids[0] */                                            \
-  X(REMEMBER, remember, "RING", "", "", "ids:r recent:w step:u")                                    \
+  X(REMEMBER, remember, "RING", "", "", "ids:r recent:w step:u")
+
+#define KERNELS_ROLE(X)                                                                            \
   /* ---- roles of decode (M = 1); h = rmsnorm(x) g ---- */                                        \
   /* rows OFF .. OFF+N of the virtual stack q, k, v (NQ, NK, NK rows) of W h: q and k rotated as   \
      rope does (heads of D), k and v appended to the cache. Replaces rmsnorm, 3 matvec, 2 rope,    \
@@ -70,5 +72,7 @@
   X(ATTN_FLASH, attn_flash, "H G D M", "SCALE", "KV", "q:r k:r v:r y:w step:u")                    \
   /* y = silu(gu[:, :N]) * gu[:, N:], gu [M, 2N]. Replaces silu_mul */                              \
   X(SILU_MUL_PAIR, silu_mul_pair, "N M", "", "", "gu:r y:w step:u")
+
+#define KERNELS(X) KERNELS_BASE(X) KERNELS_ROLE(X)
 
 #endif

@@ -1,7 +1,5 @@
 /* Twin of rmsnorm.wgsl. */
-#include <math.h>
-
-#include "kernels/kernel_impl.h"
+#include "kernels/twin.h"
 
 void rmsnorm_twin(const hw_cpu_call *c) {
   const kernel_spec *s = kernel_spec_of(c);
@@ -9,12 +7,7 @@ void rmsnorm_twin(const hw_cpu_call *c) {
   const float *x = c->buf[0], *g = c->buf[1];
   float *y = c->buf[2];
   const step_params *step = c->buf[3];
-  for (uint32_t m = 0; m < step->n_tok; m++, x += n, y += n) {
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
-    float scale = 1.0f / sqrtf((float)(sum / n) + s->f[0]);
-    for (uint32_t i = 0; i < n; i++) y[i] = g[i] * x[i] * scale;
-  }
+  for (uint32_t m = 0; m < step->n_tok; m++, x += n, y += n) twin_rmsnorm(x, g, n, s->f[0], y);
 }
 
 void rmsnorm_shape(const kernel_spec *s, kernel_shape *out) {
