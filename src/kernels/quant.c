@@ -323,6 +323,6 @@ void quant_quantize_row(dtype t, const float *src, void *dst, uint64_t n) {
   assert(quant_has(t) && n % dtype_get(t)->n == 0);
   const dtype_info *info = dtype_get(t);
   uint8_t *b = dst;
-  memset(b, 0, dtype_row_bytes(t, n));
+  memset(b, 0, (size_t)dtype_row_bytes(t, n));
   for (uint64_t i = 0; i < n; i += info->n, b += info->bytes) formats[t].put(src + i, b);
 }
