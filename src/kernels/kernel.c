@@ -166,6 +166,11 @@ err kernel_wgsl(const kernel_spec *s, buf *out) {
   if (s->sg) buf_puts(out, "enable subgroups;\n");
   print_spec(s, out, "const @ = %uu;\n", "const @ = f32(%.9g);\n");
   if (s->sg) buf_printf(out, "const SG = %uu;\n", s->sg);
+  kernel_shape shape;
+  defs[s->op].shape(s, &shape);
+  for (int i = 0; i < 4; i++) {
+    if (shape.tile[i]) buf_printf(out, "const T%d = %uu;\n", i, shape.tile[i]);
+  }
   char path[64];
   int n = snprintf(path, sizeof path, "%s.wgsl", defs[s->op].name);
   err e = append_text(s, path, (size_t)n, NULL, NULL, 0, out);
@@ -203,6 +208,7 @@ err kernel_new(hw *h, const kernel_spec *s, bool twin, arena *keep, hw_kernel *o
   *copy = *s;
   kernel_shape shape;
   d->shape(s, &shape);
+  if (shape.refuse) return err_set(ERR_UNSUPPORTED, "%s: %s", label, shape.refuse);
   hw_kernel_desc desc = {.label = label, .workgroup_mem = shape.workgroup_mem, .cpu_ctx = copy,
                          .cpu_scratch = shape.cpu_scratch, .cpu_single = shape.cpu_single};
   memcpy(desc.workgroup, shape.workgroup, sizeof desc.workgroup);

@@ -47,6 +47,8 @@ typedef struct kernel_shape {
   uint64_t cpu_scratch;        /* bytes, shared by the threads of the fast form */
   uint64_t bytes, flops;       /* moved and done, with all M rows */
   bool cpu_single;             /* too small to share among threads */
+  uint32_t tile[4];            /* tunables, chosen here only: `const T0` .. T3 of the text; 0: none */
+  const char *refuse;          /* NULL, or why there is no such specialisation: a clause */
 } kernel_shape;
 
 typedef struct kernel_def {
