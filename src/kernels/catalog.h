@@ -11,10 +11,10 @@
 #define FRIT_KERNELS_CATALOG_H
 
 #define KERNELS_BASE(X)                                                                            \
-  /* file layout -> packed layout: NROWS rows from src into dst at ROW0 */                         \
-  X(PACK, pack, "K NROWS ROW0 NTOT", "", "W", "src:r dst:w")                                       \
-  /* y[m,:] = W[ids[m],:] */                                                                       \
-  X(EMBED, embed, "N NTOT M", "", "W", "w:r ids:r y:w step:u")                                     \
+  /* file layout -> packed layout: step.n_tok <= NROWS rows from src into dst at row step.pos */            \
+  X(PACK, pack, "K NROWS NTOT", "", "W", "src:r dst:w step:u")                                           \
+  /* y[m,:] = W[ids[m] - R0,:] where R0 <= ids[m] < R0 + NTOT (a part of a split table) */         \
+  X(EMBED, embed, "N NTOT M R0", "", "W", "w:r ids:r y:w step:u")                                  \
   /* y[m,n] = g[n] x[m,n] / sqrt(mean_n(x^2) + EPS) */                                             \
   X(RMSNORM, rmsnorm, "N M", "EPS", "", "x:r g:r y:w step:u")                                      \
   /* y[m,Y0+n] = sum_k W[ROW0+n,k] x[m,k]; matvec is the form for M = 1 */                         \
@@ -42,7 +42,9 @@
   /* ids[0] = a draw: top-k (step.top_k <= 256), then top-p, min-p, temperature, seed */           \
   X(SAMPLE, sample, "N", "", "", "logits:r ids:w step:u")                                          \
   /* recent[(step.pos + step.n_tok) % RING] = ids[0] */                                            \
-  X(REMEMBER, remember, "RING", "", "", "ids:r recent:w step:u")
+  X(REMEMBER, remember, "RING", "", "", "ids:r recent:w step:u")                                   \
+  /* nll[m] = log(sum_n exp logits[m,n]) - logits[m,next[m]]: perplexity */                        \
+  X(NLL, nll, "N M", "", "", "logits:r next:r nll:w step:u")
 
 #define KERNELS_ROLE(X)                                                                            \
   /* ---- roles of decode (M = 1); h = rmsnorm(x) g ---- */                                        \

@@ -3,12 +3,13 @@
 
 void embed_twin(const hw_cpu_call *c) {
   const kernel_spec *s = kernel_spec_of(c);
-  const uint32_t n = s->dim[0], rows = s->dim[1];
+  const uint32_t n = s->dim[0], rows = s->dim[1], first = s->dim[3];
   const uint32_t *ids = c->buf[1]; /* [M] */
   float *y = c->buf[2];            /* [M, N] */
   const step_params *step = c->buf[3];
   for (uint32_t m = 0; m < step->n_tok; m++) {
-    uint32_t row = min_u32(ids[m], rows - 1);
+    uint32_t row = ids[m] - first;
+    if (row >= rows) continue; /* another part's row */
     quant_dequant_row(s->type[0], twin_row(s->type[0], c->buf[0], row, n), y + (uint64_t)m * n, n);
   }
 }

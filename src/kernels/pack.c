@@ -80,7 +80,8 @@ void pack_rows(dtype t, uint64_t k, uint64_t rows, uint64_t row0, uint64_t total
 
 void pack_twin(const hw_cpu_call *c) {
   const kernel_spec *s = kernel_spec_of(c);
-  pack_rows(s->type[0], s->dim[0], s->dim[1], s->dim[2], s->dim[3], c->buf[0], c->buf[1]);
+  const step_params *step = c->buf[2];
+  pack_rows(s->type[0], s->dim[0], step->n_tok, step->pos, s->dim[2], c->buf[0], c->buf[1]);
 }
 
 void pack_shape(const kernel_spec *s, kernel_shape *out) {
