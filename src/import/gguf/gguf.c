@@ -175,10 +175,8 @@ static err take_array(cursor *c, arena *mem, int depth, gguf_array *out) {
     if (offs) offs[i] = (uint32_t)(c->off - start);
     gguf_text text;
     gguf_array inner;
-    if (type == GGUF_STR)
-      e = take_text(c, UINT32_MAX, "a string in an array", &text);
-    else
-      e = take_array(c, NULL, depth + 1, &inner);
+    if (type == GGUF_STR) e = take_text(c, UINT32_MAX, "a string in an array", &text);
+    else e = take_array(c, NULL, depth + 1, &inner);
     if (e) return e;
   }
   out->offs = offs;
@@ -199,41 +197,18 @@ static err take_value(cursor *c, arena *mem, gguf_kv *kv) {
   err e = take(c, gguf_scalar_size(kv->type), "its value", &p);
   if (e) return e;
   switch (kv->type) {
-  case GGUF_U8:
-    kv->v.u = *p;
-    break;
-  case GGUF_U16:
-    kv->v.u = load_u16(p);
-    break;
-  case GGUF_U32:
-    kv->v.u = load_u32(p);
-    break;
-  case GGUF_U64:
-    kv->v.u = load_u64(p);
-    break;
-  case GGUF_I8:
-    kv->v.i = (int8_t)*p;
-    break;
-  case GGUF_I16:
-    kv->v.i = (int16_t)load_u16(p);
-    break;
-  case GGUF_I32:
-    kv->v.i = (int32_t)load_u32(p);
-    break;
-  case GGUF_I64:
-    kv->v.i = (int64_t)load_u64(p);
-    break;
-  case GGUF_F32:
-    kv->v.f = (double)load_f32(p);
-    break;
-  case GGUF_F64:
-    memcpy(&kv->v.f, p, sizeof kv->v.f);
-    break;
-  case GGUF_BOOL:
-    kv->v.b = *p != 0;
-    return take_bools(c, 1, p);
-  default:
-    break;
+  case GGUF_U8: kv->v.u = *p; break;
+  case GGUF_U16: kv->v.u = load_u16(p); break;
+  case GGUF_U32: kv->v.u = load_u32(p); break;
+  case GGUF_U64: kv->v.u = load_u64(p); break;
+  case GGUF_I8: kv->v.i = (int8_t)*p; break;
+  case GGUF_I16: kv->v.i = (int16_t)load_u16(p); break;
+  case GGUF_I32: kv->v.i = (int32_t)load_u32(p); break;
+  case GGUF_I64: kv->v.i = (int64_t)load_u64(p); break;
+  case GGUF_F32: kv->v.f = (double)load_f32(p); break;
+  case GGUF_F64: memcpy(&kv->v.f, p, sizeof kv->v.f); break;
+  case GGUF_BOOL: kv->v.b = *p != 0; return take_bools(c, 1, p);
+  default: break;
   }
   return ERR_NONE;
 }
@@ -374,6 +349,10 @@ static err take_counts(cursor *c, uint32_t *n_tensors, uint32_t *n_keys) {
   if (keys > GGUF_MAX_KEYS)
     return err_set(ERR_LIMIT, "%s: %" PRIu64 " keys, the limit is %d", c->file, keys,
                    GGUF_MAX_KEYS);
+  /* A key takes at least 14 bytes and a tensor 25: the tables made from these counts stay in
+   * proportion to the file. */
+  e = need(c, keys * 14 + tensors * 25, "the list of keys and tensors");
+  if (e) return e;
   *n_tensors = (uint32_t)tensors;
   *n_keys = (uint32_t)keys;
   return ERR_NONE;
