@@ -1,0 +1,28 @@
+// Part of x in workgroup memory, for W_dot: XB blocks of 32 at once. Needs const K and one
+// lib/w_<type>.wgsl.
+//   for (var kb = 0u; kb < K / 32u; kb += XB) {
+//     xs_put(i, v) for the i-th vec4 of the part, i in 0 .. xs_blocks(kb) * 8, shared among threads;
+//     xs_ready(t);                     // t: local_invocation_index
+//     ... W_dot(b, xb), xb in 0 .. xs_blocks(kb) ...
+//     workgroupBarrier();              // before the next part
+//   }
+// vec4 j of staged block xb is at xs[j * XS + xb]: lanes on neighbouring blocks read neighbouring
+// words. XS is odd, so that storing the eight vec4s of a block hits eight different banks.
+const XB = min(K / 32u, 64u);
+const XS = XB | 1u;
+var<workgroup> xs: array<vec4f, XS * 8u>;
+var<workgroup> xsum: array<f32, XB>; // sum of each staged block, where W_SUM
+
+fn xs_blocks(kb: u32) -> u32 { return min(XB, K / 32u - kb); }
+fn xs_put(i: u32, v: vec4f) { xs[(i & 7u) * XS + (i >> 3u)] = v; }
+fn xs_ready(t: u32) {
+  workgroupBarrier();
+  if (W_SUM) {
+    if (t < XB) {
+      var s = xs[t];
+      for (var j = 1u; j < 8u; j++) { s += xs[j * XS + t]; }
+      xsum[t] = dot(s, vec4f(1.0));
+    }
+    workgroupBarrier();
+  }
+}

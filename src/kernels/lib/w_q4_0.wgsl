@@ -1,0 +1,2 @@
+// q4_0: nibbles with a scale and a minimum.
+#include "lib/w_nibbles.wgsl"

@@ -1,0 +1,2 @@
+// q5_0: five-bit codes with a scale and a minimum.
+#include "lib/w_fives.wgsl"
