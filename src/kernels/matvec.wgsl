@@ -6,7 +6,6 @@
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<uniform> step: Step;
 #include "lib/w_{W}.wgsl"
-#include "lib/stage.wgsl"
 #include "lib/mv.wgsl"
 
 @compute @workgroup_size(256)

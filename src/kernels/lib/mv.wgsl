@@ -1,6 +1,6 @@
 // Work of a matrix-vector product in workgroups of 256: MV_TPR threads share a row (lanes on
-// neighbouring blocks), each thread has MV_R rows, MV_STEP apart. Needs const N, K, lib/stage.wgsl,
-// one lib/w_<type>.wgsl. The grid is kernel_mv_shape (matvec.c).
+// neighbouring blocks), each thread has MV_R rows, MV_STEP apart. Needs const N, K, one
+// lib/w_<type>.wgsl. The grid is kernel_mv_shape (matvec.c).
 //   let row = mv_row(wid, num, t);           // its i-th row is row + i * MV_STEP, i < MV_R
 //   for each staged part: mv_add(row, ROW0, kb, t);
 //   let v = mv_sum(mv_acc[i], t);            // by all threads; valid where mv_first(t)

@@ -1,9 +1,9 @@
-// Part of x in workgroup memory, for W_dot: XB blocks of 32 at once. Needs const K and one
-// lib/w_<type>.wgsl.
+// Part of x in workgroup memory, for W_dot: XB blocks of 32 at once. Included by
+// lib/w_block.wgsl; costs nothing where it is not used. Needs const K.
 //   for (var kb = 0u; kb < K / 32u; kb += XB) {
 //     xs_put(i, v) for the i-th vec4 of the part, i in 0 .. xs_blocks(kb) * 8, shared among threads;
 //     xs_ready(t);                     // t: local_invocation_index
-//     ... W_dot(b, xb), xb in 0 .. xs_blocks(kb) ...
+//     ... W_dot(b, xb) or W_mul(raw, xb), xb in 0 .. xs_blocks(kb) ...
 //     workgroupBarrier();              // before the next part
 //   }
 // vec4 j of staged block xb is at xs[j * XS + xb]: lanes on neighbouring blocks read neighbouring
@@ -26,3 +26,6 @@ fn xs_ready(t: u32) {
     workgroupBarrier();
   }
 }
+
+// block b of the stack times staged block xb
+fn W_dot(b: u32, xb: u32) -> f32 { return W_mul(W_get(b), xb); }
