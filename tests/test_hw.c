@@ -15,15 +15,14 @@ typedef struct axpy_params {
   uint32_t pad[2];
 } axpy_params;
 
-static const char axpy_wgsl[] =
-    "struct Params { n: u32, add: f32, pad0: u32, pad1: u32 }\n"
-    "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
-    "@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n"
-    "@group(0) @binding(2) var<uniform> p: Params;\n"
-    "@compute @workgroup_size(64)\n"
-    "fn main(@builtin(global_invocation_id) id: vec3u) {\n"
-    "  if (id.x < p.n) { y[id.x] = 2.0 * x[id.x] + p.add; }\n"
-    "}\n";
+static const char axpy_wgsl[] = "struct Params { n: u32, add: f32, pad0: u32, pad1: u32 }\n"
+                                "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
+                                "@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n"
+                                "@group(0) @binding(2) var<uniform> p: Params;\n"
+                                "@compute @workgroup_size(64)\n"
+                                "fn main(@builtin(global_invocation_id) id: vec3u) {\n"
+                                "  if (id.x < p.n) { y[id.x] = 2.0 * x[id.x] + p.add; }\n"
+                                "}\n";
 
 static void axpy_cpu(const hw_cpu_call *c) {
   const float *x = c->buf[0];
@@ -53,7 +52,10 @@ typedef struct rig {
 } rig;
 
 static hw_step axpy_step(const rig *r, const char *label, hw_buf from, hw_buf to) {
-  return (hw_step){.label = label, .kernel = r->kernel, .n_bind = 3, .groups = {div_up32(N, 64), 1, 1},
+  return (hw_step){.label = label,
+                   .kernel = r->kernel,
+                   .n_bind = 3,
+                   .groups = {div_up32(N, 64), 1, 1},
                    .bind = {{.buf = from}, {.buf = to}, {.buf = r->params}}};
 }
 
@@ -72,7 +74,8 @@ static err rig_new(hw *h, rig *r) {
   hw_kernel_desc k = axpy_desc();
   TRY(hw_buf_new(h, &(hw_buf_desc){.label = "x", .size = N * 4}, &r->x));
   TRY(hw_buf_new(h, &(hw_buf_desc){.label = "y", .size = N * 4}, &r->y));
-  TRY(hw_buf_new(h, &(hw_buf_desc){.label = "params", .size = sizeof(axpy_params), .use = HW_UNIFORM},
+  TRY(hw_buf_new(h,
+                 &(hw_buf_desc){.label = "params", .size = sizeof(axpy_params), .use = HW_UNIFORM},
                  &r->params));
   TRY(hw_kernel_new(h, &k, &r->kernel));
   TRY(test_kernel_wait(h, r->kernel));
@@ -100,8 +103,8 @@ static void caps_sane(void) {
   CHECK(c->offset_align && c->offset_align <= 256 && !(c->offset_align & (c->offset_align - 1)));
   if (c->subgroups) CHECK(c->subgroup_min >= 4 && c->subgroup_min <= c->subgroup_max);
   printf("  %s | %s | %s | %s | f16 %d subgroups %d (%u-%u) dot4i8 %d timestamps %d software %d\n",
-         c->name, c->driver, c->api, c->library, c->f16, c->subgroups, c->subgroup_min, c->subgroup_max,
-         c->dot4i8, c->timestamps, c->software);
+         c->name, c->driver, c->api, c->library, c->f16, c->subgroups, c->subgroup_min,
+         c->subgroup_max, c->dot4i8, c->timestamps, c->software);
 }
 
 static void list(void) {
@@ -139,6 +142,8 @@ static void no_such_device(void) {
   hw *h = NULL;
   CHECK_ERR(hw_open(&(hw_open_desc){.kind = HW_WEBGPU, .library = "/nowhere/libnone.so"}, &h),
             ERR_NO_DEVICE, "/nowhere/libnone.so");
+  CHECK_ERR(hw_open(&(hw_open_desc){.kind = HW_WEBGPU, .library = "libm.so.6"}, &h), ERR_NO_DEVICE,
+            "not a WebGPU library");
   REQUIRE(!hw_open(&(hw_open_desc){.kind = HW_WEBGPU, .index = 99}, &h));
   double start = time_now();
   while (hw_poll(h) == HW_OPENING && time_now() - start < 60) continue;
@@ -172,9 +177,15 @@ static void round_trip(void) {
   CHECK_OK(hw_buf_write(h, r.x, 0, x, sizeof x));
   axpy_params p = {.n = N - 3, .add = 7};
   hw_ticket t;
-  CHECK_OK(hw_submit(h, &(hw_submit_desc){.program = {r.forth}, .params = r.params, .params_data = &p,
-                                          .params_size = sizeof p, .read = r.y, .read_off = 8,
-                                          .read_size = sizeof y - 8}, &t));
+  CHECK_OK(hw_submit(h,
+                     &(hw_submit_desc){.program = {r.forth},
+                                       .params = r.params,
+                                       .params_data = &p,
+                                       .params_size = sizeof p,
+                                       .read = r.y,
+                                       .read_off = 8,
+                                       .read_size = sizeof y - 8},
+                     &t));
   if (test_wait(h, t)) CHECK_OK(hw_read(h, t, y, sizeof y - 8));
   for (int i = 0; i < N - 5; i++) CHECK(y[i] == 2 * x[i + 2] + 7);
   for (int i = N - 5; i < N - 2; i++) CHECK(y[i] == 0); /* beyond n: untouched */
@@ -195,12 +206,18 @@ static void in_flight(void) {
   hw_ticket t[HW_IN_FLIGHT];
   for (int i = 0; i < HW_IN_FLIGHT; i++) {
     axpy_params p = {.n = N, .add = (float)i};
-    CHECK_OK(hw_submit(h, &(hw_submit_desc){.program = {r.forth, r.back}, .params = r.params,
-                                            .params_data = &p, .params_size = sizeof p, .read = r.y,
-                                            .read_size = 8}, &t[i]));
+    CHECK_OK(hw_submit(h,
+                       &(hw_submit_desc){.program = {r.forth, r.back},
+                                         .params = r.params,
+                                         .params_data = &p,
+                                         .params_size = sizeof p,
+                                         .read = r.y,
+                                         .read_size = 8},
+                       &t[i]));
   }
   hw_ticket over;
-  CHECK_ERR(hw_submit(h, &(hw_submit_desc){.read = r.y, .read_size = 4}, &over), ERR_LIMIT, "in flight");
+  CHECK_ERR(hw_submit(h, &(hw_submit_desc){.read = r.y, .read_size = 4}, &over), ERR_LIMIT,
+            "in flight");
   CHECK(!over.n && !hw_error(h));
   /* x' = 2 (2 x + i) + i, in the order of the submits; taken last first. */
   double want[HW_IN_FLIGHT], x = 1;
@@ -231,8 +248,11 @@ static void many_submits(void) {
   axpy_params p = {.n = N};
   hw_ticket t[100] = {{0}};
   for (int i = 0; i < 100; i++)
-    CHECK_OK(hw_submit(h, &(hw_submit_desc){.program = {r.forth}, .params = r.params, .params_data = &p,
-                                            .params_size = sizeof p}, &t[i]));
+    CHECK_OK(hw_submit(
+        h,
+        &(hw_submit_desc){
+            .program = {r.forth}, .params = r.params, .params_data = &p, .params_size = sizeof p},
+        &t[i]));
   CHECK(test_wait(h, t[99])); /* no read-back: nothing to take */
   CHECK(hw_done(h, t[0]) && hw_done(h, t[50]));
   for (int i = 1; i < 100; i++) CHECK(t[i].n == t[i - 1].n + 1);
@@ -265,8 +285,8 @@ static void refused_buffers(void) {
   hw_buf b;
   CHECK_ERR(hw_buf_new(h, &(hw_buf_desc){.size = 4}, &b), ERR_ARG, "label");
   CHECK_ERR(hw_buf_new(h, &(hw_buf_desc){.label = "empty"}, &b), ERR_ARG, "'empty' has size 0");
-  CHECK_ERR(hw_buf_new(h, &(hw_buf_desc){.label = "vast", .size = (uint64_t)1 << 60}, &b), ERR_LIMIT,
-            "'vast'");
+  CHECK_ERR(hw_buf_new(h, &(hw_buf_desc){.label = "vast", .size = (uint64_t)1 << 60}, &b),
+            ERR_LIMIT, "'vast'");
   CHECK_OK(hw_buf_new(h, &(hw_buf_desc){.label = "b", .size = 6}, &b)); /* rounded up to 8 */
   uint32_t w[4] = {0};
   CHECK_OK(hw_buf_write(h, b, 4, w, 4));
@@ -330,6 +350,9 @@ static void refused_steps(void) {
   s.bind[0].size = N * 4 + 4;
   CHECK_ERR(hw_program_new(h, "p", &s, 1, &p), ERR_ARG, "(x)");
   s = good;
+  s.bind[0].size = 6;
+  CHECK_ERR(hw_program_new(h, "p", &s, 1, &p), ERR_ARG, "multiple of 4");
+  s = good;
   s.bind[0].buf = r.params;
   CHECK_ERR(hw_program_new(h, "p", &s, 1, &p), ERR_ARG, "uniform");
   s = good;
@@ -341,9 +364,16 @@ static void refused_steps(void) {
   s.bind[1].buf = (hw_buf){0};
   CHECK_ERR(hw_program_new(h, "p", &s, 1, &p), ERR_ARG, "not a live buffer");
   s = good;
+  hw_ticket t;
+  hw_buf other;
+  CHECK_OK(hw_buf_new(h, &(hw_buf_desc){.label = "other", .size = 4}, &other));
+  hw_buf_free(h, other);
+  CHECK_OK(hw_submit(h, &(hw_submit_desc){.program = {r.forth}}, &t)); /* not one of its own */
+  CHECK(test_wait(h, t));
   hw_kernel_free(h, r.kernel);
   CHECK_ERR(hw_program_new(h, "p", &s, 1, &p), ERR_ARG, "kernel is not alive");
-  hw_ticket t;
+  CHECK_ERR(hw_submit(h, &(hw_submit_desc){.program = {r.forth}}, &t), ERR_ARG,
+            "'forth' was freed");
   hw_program gone = r.back;
   hw_program_free(h, r.back);
   CHECK_ERR(hw_submit(h, &(hw_submit_desc){.program = {gone}}, &t), ERR_ARG, "not alive");
@@ -385,13 +415,16 @@ static void timestamps(void) {
   hw_step *s = mem_zalloc(STEPS, sizeof *s);
   uint64_t *ns = mem_zalloc(STEPS + 1, sizeof *ns);
   REQUIRE(s && ns);
-  for (int i = 0; i < STEPS; i++) s[i] = axpy_step(&r, "timed", i % 2 ? r.y : r.x, i % 2 ? r.x : r.y);
+  for (int i = 0; i < STEPS; i++)
+    s[i] = axpy_step(&r, "timed", i % 2 ? r.y : r.x, i % 2 ? r.x : r.y);
   hw_program p;
   CHECK_OK(hw_program_new(h, "timed", s, STEPS, &p));
   hw_ticket t;
   double start = time_now();
-  CHECK_OK(hw_submit(h, &(hw_submit_desc){.program = {p, r.forth}, .timestamps = true, .read = r.x,
-                                          .read_size = 4}, &t));
+  CHECK_OK(hw_submit(
+      h,
+      &(hw_submit_desc){.program = {p, r.forth}, .timestamps = true, .read = r.x, .read_size = 4},
+      &t));
   test_wait(h, t);
   double wall = (time_now() - start) * 1e9, sum = 0;
   uint32_t n = STEPS + 1;
@@ -409,6 +442,18 @@ static void timestamps(void) {
     CHECK_OK(hw_times(h, t, ns, &n));
     CHECK_EQ(n, 1);
   }
+  hw_ticket many[5] = {{0}};
+  int sent = 0;
+  err e = ERR_NONE;
+  while (!e && sent < 5) {
+    e = hw_submit(h, &(hw_submit_desc){.program = {r.forth}, .timestamps = true}, &many[sent]);
+    sent += !e;
+  }
+  if (e) CHECK_ERR(e, ERR_LIMIT, "timed submits in flight");
+  CHECK(sent >= 4);
+  test_wait(h, many[sent - 1]);
+  n = STEPS;
+  CHECK_OK(hw_times(h, many[sent - 1], ns, &n));
   hw_program_free(h, p);
   mem_free(ns);
   mem_free(s);
@@ -416,8 +461,11 @@ static void timestamps(void) {
 }
 
 static void pretend_limits(void) {
-  hw *h = test_open_desc((hw_open_desc){.no_f16 = true, .no_subgroups = true, .no_dot4i8 = true,
-                                        .limit_binding = 4096, .no_robustness = true});
+  hw *h = test_open_desc((hw_open_desc){.no_f16 = true,
+                                        .no_subgroups = true,
+                                        .no_dot4i8 = true,
+                                        .limit_binding = 4096,
+                                        .no_robustness = true});
   if (!h) return;
   const hw_caps *c = hw_get_caps(h);
   CHECK(!c->f16 && !c->subgroups && !c->dot4i8);
@@ -448,7 +496,8 @@ static void forced_failures(void) {
   hw_buf b;
   hw_fail_at(h, 2, ERR_DEVICE_NOMEM);
   CHECK_OK(hw_buf_new(h, &(hw_buf_desc){.label = "first", .size = 4}, &b));
-  CHECK_ERR(hw_buf_new(h, &(hw_buf_desc){.label = "second", .size = 4}, &b), ERR_DEVICE_NOMEM, "second");
+  CHECK_ERR(hw_buf_new(h, &(hw_buf_desc){.label = "second", .size = 4}, &b), ERR_DEVICE_NOMEM,
+            "second");
   CHECK_OK(hw_buf_new(h, &(hw_buf_desc){.label = "third", .size = 4}, &b)); /* not sticky */
   hw_fail_at(h, 1, ERR_DEVICE);
   uint32_t w = 0;
@@ -474,7 +523,7 @@ static void lost(void) {
   float y;
   CHECK_ERR(hw_read(h, t, &y, 4), ERR_DEVICE_LOST, "lost");
   CHECK_ERR(hw_submit(h, &(hw_submit_desc){.program = {r.forth}}, &t), ERR_DEVICE_LOST, "lost");
-  hw_close(h); /* with everything alive */
+  hw_close(h);                           /* with everything alive */
   h = test_open_desc((hw_open_desc){0}); /* and a new one can be had */
   CHECK(h);
   hw_close(h);

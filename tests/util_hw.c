@@ -27,7 +27,8 @@ hw *test_open_desc(hw_open_desc d) {
     while (hw_poll(h) == HW_OPENING && time_now() - start < open_limit) nap();
     hw_state s = hw_poll(h);
     if (s == HW_READY) return h;
-    e = s == HW_FAILED ? hw_error(h) : err_set(ERR_DEVICE, "opening took more than %g s", open_limit);
+    e = s == HW_FAILED ? hw_error(h)
+                       : err_set(ERR_DEVICE, "opening took more than %g s", open_limit);
     hw_close(h);
   }
   if (e == ERR_NO_DEVICE) test_skip("device %s: %s", test_device(), err_text());
@@ -74,7 +75,8 @@ err test_read(hw *h, hw_buf b, uint64_t off, void *dst, uint64_t size) {
   for (uint64_t done = 0; done < size;) {
     uint64_t n = size - done < HW_READ_MAX ? size - done : HW_READ_MAX;
     hw_ticket t;
-    err e = hw_submit(h, &(hw_submit_desc){.read = b, .read_off = off + done, .read_size = (uint32_t)n}, &t);
+    err e = hw_submit(
+        h, &(hw_submit_desc){.read = b, .read_off = off + done, .read_size = (uint32_t)n}, &t);
     if (!e && !test_wait(h, t)) e = err_set(ERR_DEVICE, "the read-back took too long");
     if (!e) e = hw_read(h, t, (char *)dst + done, (uint32_t)n);
     if (e) return e;

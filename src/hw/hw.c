@@ -16,11 +16,14 @@ typedef struct slot {
   uint32_t generation; /* 1..4095 */
   void *obj;
   char *label;
-  uint64_t size;       /* buffer: bytes; program: dispatches */
-  bool host;           /* buffer wraps memory of ours: read-only */
+  uint64_t size; /* buffer: bytes; program: dispatches */
+  bool host;     /* buffer wraps memory of ours: read-only */
   hw_buf_use use;
-  uint32_t n_bind;     /* kernel */
+  uint32_t n_bind; /* kernel */
   hw_bind bind[HW_MAX_BINDINGS];
+  uint32_t *uses; /* program: ids of its buffers and kernels, n_uses of them */
+  uint32_t n_uses;
+  uint64_t checked; /* program: hw.frees when all of them were last seen alive */
 } slot;
 
 struct hw {
@@ -34,11 +37,13 @@ struct hw {
   char sticky_text[512];
   hw_counts counts;
   uint64_t next_ticket;
+  uint64_t frees; /* buffers and kernels freed so far */
   uint64_t fail_in;
   err fail_code;
 };
 
 enum { SLOT_BITS = 20, SLOT_MASK = (1 << SLOT_BITS) - 1 };
+enum { MAX_UNIFORM = 65536 }; /* bytes of a uniform binding that every WebGPU device has */
 
 static const hw_backend *backend_of(hw_kind kind) {
   switch (kind) {
@@ -57,7 +62,9 @@ void hw_set_error(hw *h, err code) {
   log_msg(LOG_WARN, "%s", h->sticky_text);
 }
 
-err hw_error(const hw *h) { return h->sticky ? err_set(h->sticky, "%s", h->sticky_text) : ERR_NONE; }
+err hw_error(const hw *h) {
+  return h->sticky ? err_set(h->sticky, "%s", h->sticky_text) : ERR_NONE;
+}
 
 /* Every call that can fail starts here. */
 static err enter(hw *h, const char *what) {
@@ -103,6 +110,7 @@ void hw_close(hw *h) {
       if (kind == SLOT_PROGRAM) h->be->program_free(h->self, s->obj);
       if (kind == SLOT_KERNEL) h->be->kernel_free(h->self, s->obj);
       if (kind == SLOT_BUF) h->be->buf_free(h->self, s->obj);
+      mem_free(s->uses);
       mem_free(s->label);
     }
   }
@@ -164,7 +172,9 @@ static slot *slot_get(const hw *h, slot_kind kind, uint32_t id) {
 
 static void slot_free(hw *h, slot *s) {
   uint32_t i = (uint32_t)(s - h->slots);
+  mem_free(s->uses);
   mem_free(s->label);
+  h->frees += s->kind == SLOT_BUF || s->kind == SLOT_KERNEL;
   *s = (slot){.generation = s->generation};
   h->free_hint = min_u32(h->free_hint, i);
 }
@@ -178,8 +188,8 @@ err hw_buf_new(hw *h, const hw_buf_desc *d, hw_buf *out) {
   if (!d->label || !d->label[0]) return err_set(ERR_ARG, "a buffer needs a label");
   if (!d->size) return err_set(ERR_ARG, "buffer '%s' has size 0", d->label);
   if (d->size > h->caps.max_buffer)
-    return err_set(ERR_LIMIT, "buffer '%s' of %llu bytes is over this device's limit of %llu", d->label,
-                   (unsigned long long)d->size, (unsigned long long)h->caps.max_buffer);
+    return err_set(ERR_LIMIT, "buffer '%s' of %llu bytes is over this device's limit of %llu",
+                   d->label, (unsigned long long)d->size, (unsigned long long)h->caps.max_buffer);
   if (d->host && h->caps.kind != HW_CPU)
     return err_set(ERR_ARG, "buffer '%s': host memory in place needs the cpu back end", d->label);
   uint32_t id;
@@ -240,8 +250,8 @@ static err check_kernel(const hw *h, const hw_kernel_desc *d) {
                    storage, c->max_storage_buffers);
   uint64_t threads = (uint64_t)d->workgroup[0] * d->workgroup[1] * d->workgroup[2];
   if (!threads || threads > c->max_invocations)
-    return err_set(ERR_LIMIT, "kernel '%s': workgroup of %llu threads, this device allows %u", d->label,
-                   (unsigned long long)threads, c->max_invocations);
+    return err_set(ERR_LIMIT, "kernel '%s': workgroup of %llu threads, this device allows %u",
+                   d->label, (unsigned long long)threads, c->max_invocations);
   if (d->workgroup_mem > c->max_workgroup_mem)
     return err_set(ERR_LIMIT, "kernel '%s': %u bytes of workgroup memory, this device allows %u",
                    d->label, d->workgroup_mem, c->max_workgroup_mem);
@@ -305,12 +315,15 @@ static err check_binding(const hw *h, const hw_step *st, const slot *k, uint32_t
                    uniform ? "not " : "");
   uint32_t align = h->caps.offset_align;
   if (b->off % (align ? align : 256))
-    return err_set(ERR_ARG, "step '%s': binding %u (%s): offset %llu is not a multiple of %u", st->label,
-                   i, s->label, (unsigned long long)b->off, align);
-  if (size > h->caps.max_binding)
+    return err_set(ERR_ARG, "step '%s': binding %u (%s): offset %llu is not a multiple of %u",
+                   st->label, i, s->label, (unsigned long long)b->off, align);
+  uint64_t limit = uniform ? min_u64(h->caps.max_binding, MAX_UNIFORM) : h->caps.max_binding;
+  if (size > limit)
     return err_set(ERR_LIMIT, "step '%s': binding %u (%s) of %llu bytes is over this device's %llu",
-                   st->label, i, s->label, (unsigned long long)size,
-                   (unsigned long long)h->caps.max_binding);
+                   st->label, i, s->label, (unsigned long long)size, (unsigned long long)limit);
+  if (size % 4 && !s->host)
+    return err_set(ERR_ARG, "step '%s': binding %u (%s): %llu bytes, not a multiple of 4",
+                   st->label, i, s->label, (unsigned long long)size);
   if (k->bind[i] == HW_BIND_WRITE && s->host)
     return err_set(ERR_ARG, "step '%s': writes '%s', which is read-only", st->label, s->label);
   for (uint32_t j = 0; j < i; j++) {
@@ -323,7 +336,8 @@ static err check_binding(const hw *h, const hw_step *st, const slot *k, uint32_t
   return ERR_NONE;
 }
 
-static err check_step(const hw *h, const hw_step *st, uint32_t n, hw_step_impl *out, hw_bound *bound) {
+static err check_step(const hw *h, const hw_step *st, uint32_t n, hw_step_impl *out,
+                      hw_bound *bound) {
   if (!st->label || !st->label[0]) return err_set(ERR_ARG, "step %u needs a label", n);
   const slot *k = slot_get(h, SLOT_KERNEL, st->kernel.id);
   if (!k) return err_set(ERR_ARG, "step '%s': its kernel is not alive", st->label);
@@ -339,8 +353,34 @@ static err check_step(const hw *h, const hw_step *st, uint32_t n, hw_step_impl *
     err e = check_binding(h, st, k, i, &bound[i]);
     if (e) return e;
   }
-  *out = (hw_step_impl){.label = st->label, .kernel = k->obj, .bind = bound, .n_bind = st->n_bind,
+  *out = (hw_step_impl){.label = st->label,
+                        .kernel = k->obj,
+                        .bind = bound,
+                        .n_bind = st->n_bind,
                         .groups = {st->groups[0], st->groups[1], st->groups[2]}};
+  return ERR_NONE;
+}
+
+/* What a program holds on to, so that a submit can tell when a part of it was freed. */
+static err keep_uses(slot *s, const hw_step *steps, uint32_t n) {
+  size_t total = n;
+  for (uint32_t i = 0; i < n; i++) total += steps[i].n_bind;
+  s->uses = mem_alloc(total * sizeof *s->uses);
+  if (!s->uses) return mem_err(s->label, total * sizeof *s->uses);
+  for (uint32_t i = 0; i < n; i++) {
+    s->uses[s->n_uses++] = steps[i].kernel.id;
+    for (uint32_t j = 0; j < steps[i].n_bind; j++) s->uses[s->n_uses++] = steps[i].bind[j].buf.id;
+  }
+  return ERR_NONE;
+}
+
+/* Looks again only when something was freed since. */
+static err check_uses(const hw *h, slot *p) {
+  for (uint32_t i = 0; p->checked != h->frees && i < p->n_uses; i++) {
+    if (slot_get(h, SLOT_BUF, p->uses[i]) || slot_get(h, SLOT_KERNEL, p->uses[i])) continue;
+    return err_set(ERR_ARG, "submit: a buffer or kernel of program '%s' was freed", p->label);
+  }
+  p->checked = h->frees;
   return ERR_NONE;
 }
 
@@ -364,12 +404,14 @@ err hw_program_new(hw *h, const char *label, const hw_step *steps, uint32_t n, h
     e = mem_err(label, sizeof *s);
     goto done;
   }
-  e = keep(h, h->be->program_new(h->self, label, impl, n, &s->obj));
+  e = keep_uses(s, steps, n);
+  if (!e) e = keep(h, h->be->program_new(h->self, label, impl, n, &s->obj));
   if (e) {
     slot_free(h, s);
     goto done;
   }
   s->size = n;
+  s->checked = h->frees;
   h->counts.live_programs++;
   h->counts.made_bindgroups += n;
   *out = (hw_program){id};
@@ -398,6 +440,8 @@ err hw_submit(hw *h, const hw_submit_desc *d, hw_ticket *out) {
   for (int i = 0; i < 4 && d->program[i].id; i++) {
     slot *p = slot_get(h, SLOT_PROGRAM, d->program[i].id);
     if (!p) return err_set(ERR_ARG, "submit: program %d is not alive", i);
+    e = check_uses(h, p);
+    if (e) return e;
     s.program[s.n_programs++] = p->obj;
     dispatches += p->size;
   }

@@ -136,7 +136,8 @@ typedef struct hw_step {
   uint32_t n_bind;
   uint32_t groups[3];
 } hw_step;
-/* Records: bind groups and all else is made here, a replay makes nothing. Kernels must be ready. */
+/* Records: bind groups and all else is made here, a replay makes nothing. Kernels must be ready.
+ * Buffers and kernels freed before the program make its submits fail (ERR_ARG). */
 err hw_program_new(hw *h, const char *label, const hw_step *steps, uint32_t n, hw_program *out);
 void hw_program_free(hw *h, hw_program p);
 

@@ -29,8 +29,8 @@ typedef struct hw_submit_impl {
   uint64_t ticket; /* counts up from 1 */
 } hw_submit_impl;
 
-/* `self` is the back end's device. Objects come back through *out and are freed through the matching
- * _free. A back end reports an error that arrives later with hw_set_error. */
+/* `self` is the back end's device. Objects come back through *out and are freed through the
+ * matching _free. A back end reports an error that arrives later with hw_set_error. */
 typedef struct hw_backend {
   err (*open)(hw *h, const hw_open_desc *d, void **self);
   void (*close)(void *self);

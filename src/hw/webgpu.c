@@ -22,7 +22,8 @@ void wg_note_error(wg_device *d, err code, const char *label, WGPUStringView tex
   char words[400];
   wg_copy(words, sizeof words, text);
   d->error = code;
-  snprintf(d->error_text, sizeof d->error_text, "%s%s%s", label ? label : "", label ? ": " : "", words);
+  snprintf(d->error_text, sizeof d->error_text, "%s%s%s", label ? label : "", label ? ": " : "",
+           words);
   atomic_store(&d->error_state, 2);
 }
 
@@ -37,8 +38,8 @@ void wg_pump(wg_device *d) {
   wg_flush_error(d);
 }
 
-static void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringView message, void *user,
-                     void *unused) {
+static void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringView message,
+                     void *user, void *unused) {
   (void)device, (void)unused;
   wg_device *d = user;
   char words[400];
@@ -77,9 +78,11 @@ static void request_device(wg_device *d, const wg_adapter *a) {
   WGPULimits limits = WGPU_LIMITS_INIT;
   d->lib.AdapterGetLimits(a->adapter, &limits);
   limits.nextInChain = NULL;
-  limits.maxImmediateSize = WGPU_LIMIT_U32_UNDEFINED; /* needs a feature of its own in wgpu-native */
+  limits.maxImmediateSize =
+      WGPU_LIMIT_U32_UNDEFINED; /* needs a feature of its own in wgpu-native */
   if (d->limit_binding)
-    limits.maxStorageBufferBindingSize = min_u64(limits.maxStorageBufferBindingSize, d->limit_binding);
+    limits.maxStorageBufferBindingSize =
+        min_u64(limits.maxStorageBufferBindingSize, d->limit_binding);
   WGPUFeatureName features[3];
   size_t n = 0;
   if (a->caps.f16 && !d->no_f16) features[n++] = WGPUFeatureName_ShaderF16;
@@ -93,12 +96,13 @@ static void request_device(wg_device *d, const wg_adapter *a) {
       .requiredFeatures = features,
       .requiredLimits = &limits,
       .defaultQueue = {.label = wg_str("frit queue")},
-      .deviceLostCallbackInfo = {.mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_lost,
+      .deviceLostCallbackInfo = {.mode = WGPUCallbackMode_AllowProcessEvents,
+                                 .callback = on_lost,
                                  .userdata1 = d},
       .uncapturedErrorCallbackInfo = {.callback = on_error, .userdata1 = d},
   };
-  WGPURequestDeviceCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents,
-                                      .callback = on_device, .userdata1 = d};
+  WGPURequestDeviceCallbackInfo cb = {
+      .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_device, .userdata1 = d};
   d->phase = WG_REQUESTING;
   d->lib.AdapterRequestDevice(a->adapter, &desc, cb);
 }
@@ -115,7 +119,8 @@ static void choose(wg_device *d) {
     hw_set_error(d->h, err_set(ERR_NO_DEVICE, "gpu:%u: only %u adapter%s here (%s)", d->index, s->n,
                                s->n == 1 ? "" : "s", d->lib.name));
   else
-    hw_set_error(d->h, err_set(ERR_NO_DEVICE, "gpu:%u: no adapter (%s): %s", d->index, d->lib.name, why));
+    hw_set_error(d->h,
+                 err_set(ERR_NO_DEVICE, "gpu:%u: no adapter (%s): %s", d->index, d->lib.name, why));
 }
 
 static err finish_open(wg_device *d) {
@@ -133,7 +138,8 @@ static err finish_open(wg_device *d) {
   c->subgroups = lib->DeviceHasFeature(d->device, WGPUFeatureName_Subgroups);
   if (!c->subgroups) c->subgroup_min = c->subgroup_max = 0;
   if (c->dot4i8 && !lib->dawn)
-    c->dot4i8 = wg_compiles(d, "@compute @workgroup_size(1) fn main() { let a = dot4I8Packed(1u, 2u); }");
+    c->dot4i8 =
+        wg_compiles(d, "@compute @workgroup_size(1) fn main() { let a = dot4I8Packed(1u, 2u); }");
   if (d->no_dot4i8) c->dot4i8 = false;
   d->tick_ns = lib->queue_timestamp_period ? lib->queue_timestamp_period(d->queue) : 1;
   return wg_run_open(d);
@@ -270,11 +276,13 @@ const hw_backend hw_backend_webgpu = {
 #else
 static err no_open(hw *h, const hw_open_desc *d, void **self) {
   (void)h, (void)d, (void)self;
-  return err_set(ERR_NO_DEVICE, "this build has no WebGPU back end (it was built without webgpu.h)");
+  return err_set(ERR_NO_DEVICE,
+                 "this build has no WebGPU back end (it was built without webgpu.h)");
 }
 static err no_list(const char *library, void **state) {
   (void)library, (void)state;
-  return err_set(ERR_NO_DEVICE, "this build has no WebGPU back end (it was built without webgpu.h)");
+  return err_set(ERR_NO_DEVICE,
+                 "this build has no WebGPU back end (it was built without webgpu.h)");
 }
 const hw_backend hw_backend_webgpu = {.open = no_open, .list_begin = no_list};
 #endif

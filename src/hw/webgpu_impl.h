@@ -1,6 +1,7 @@
 /* The native WebGPU back end's own declarations: the library's functions as one table, the search
  * for adapters, and the device. Only webgpu*.c include this; it is the only place that sees
- * webgpu.h. Dawn's additions to that header, which it does not have, are declared here by number. */
+ * webgpu.h. Dawn's additions to that header, which it does not have, are declared here by number.
+ */
 #ifndef FRIT_HW_WEBGPU_IMPL_H
 #define FRIT_HW_WEBGPU_IMPL_H
 
@@ -65,14 +66,14 @@
   X(ComputePassEncoderDispatchWorkgroups)                                                          \
   X(ComputePassEncoderEnd)                                                                         \
   X(ComputePassEncoderRelease)                                                                     \
-  /* never called: present since the revision of the header that this file is built with */       \
+  /* never called: present since the revision of the header that this file is built with */        \
   X(ComputePassEncoderSetImmediates)
 
 typedef struct wg_lib {
   void *handle;
-  bool dawn;         /* has Dawn's additions */
-  bool wgpu_native;  /* aborts in what it leaves unimplemented: async pipelines, WGSL features */
-  char name[128];    /* for caps and errors */
+  bool dawn;        /* has Dawn's additions */
+  bool wgpu_native; /* aborts in what it leaves unimplemented: async pipelines, WGSL features */
+  char name[128];   /* for caps and errors */
   float (*queue_timestamp_period)(WGPUQueue); /* wgpu-native: ns a tick; else NULL (already ns) */
 #define X(name) WGPUProc##name name;
   WG_FUNCTIONS(X)

@@ -28,7 +28,8 @@ static void identify(wg_lib *lib, const char *path) {
   file = file ? file + 1 : path;
   uint32_t (*version)(void) = NULL;
   lib->dawn = dlsym(lib->handle, "wgpuDeviceTick") && dlsym(lib->handle, "wgpuAdapterCreateDevice");
-  lib->wgpu_native = load(lib->handle, "wgpuGetVersion", &version) && dlsym(lib->handle, "wgpuDevicePoll");
+  lib->wgpu_native =
+      load(lib->handle, "wgpuGetVersion", &version) && dlsym(lib->handle, "wgpuDevicePoll");
   if (lib->wgpu_native) {
     uint32_t v = version();
     load(lib->handle, "wgpuQueueGetTimestampPeriod", &lib->queue_timestamp_period);
@@ -46,8 +47,10 @@ static err load_all(wg_lib *lib, const char *path) {
   WG_FUNCTIONS(X)
 #undef X
   if (missing)
-    return err_set(ERR_NO_DEVICE, "%s has no %s: not a WebGPU library, or of another revision than "
-                   "this build's webgpu.h", path, missing);
+    return err_set(ERR_NO_DEVICE,
+                   "%s has no %s: not a WebGPU library, or of another revision than "
+                   "this build's webgpu.h",
+                   path, missing);
   identify(lib, path);
   return ERR_NONE;
 }
@@ -82,8 +85,9 @@ err wg_lib_open(const char *path, wg_lib *out) {
     }
   }
   return err_set(ERR_NO_DEVICE, "no WebGPU library found: looked for libwebgpu_dawn" LIB_SUFFIX
-                 " and libwgpu_native" LIB_SUFFIX " beside the program, in ../lib and in the system's "
-                 "folders; FRIT_WEBGPU names one");
+                                " and libwgpu_native" LIB_SUFFIX
+                                " beside the program, in ../lib and in the system's "
+                                "folders; FRIT_WEBGPU names one");
 }
 
 void wg_lib_close(wg_lib *lib) {

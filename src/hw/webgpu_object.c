@@ -10,8 +10,8 @@
 
 /* ---- error scopes ---- */
 
-/* The answer to one error scope. Natively it is there as soon as callbacks are driven; where it comes
- * later, the error is the device's. */
+/* The answer to one error scope. Natively it is there as soon as callbacks are driven; where it
+ * comes later, the error is the device's. */
 typedef struct scope {
   wg_device *d;
   char label[HW_LABEL];
@@ -45,8 +45,8 @@ static scope *scope_push(wg_device *d, const char *label, WGPUErrorFilter filter
 /* Ends the scope; *known says whether the answer is there already. */
 static err scope_pop(scope *s, bool *known) {
   wg_device *d = s->d;
-  WGPUPopErrorScopeCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_scope,
-                                      .userdata1 = s};
+  WGPUPopErrorScopeCallbackInfo cb = {
+      .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_scope, .userdata1 = s};
   d->lib.DevicePopErrorScope(d->device, cb);
   if (!s->done) wg_pump(d);
   *known = s->done;
@@ -140,15 +140,17 @@ static err layout_of(wg_device *d, const hw_kernel_desc *k, wg_layout *out) {
   WGPUBindGroupLayoutEntry entries[HW_MAX_BINDINGS] = {0};
   char label[HW_MAX_BINDINGS + 16] = "bindings ";
   for (uint32_t i = 0; i < k->n_bind; i++) {
-    entries[i] = (WGPUBindGroupLayoutEntry){.binding = i, .visibility = WGPUShaderStage_Compute,
+    entries[i] = (WGPUBindGroupLayoutEntry){.binding = i,
+                                            .visibility = WGPUShaderStage_Compute,
                                             .buffer = {.type = binding_type(k->bind[i])}};
     label[9 + i] = "rwu"[k->bind[i]];
   }
-  WGPUBindGroupLayoutDescriptor gd = {.label = wg_str(label), .entryCount = k->n_bind, .entries = entries};
+  WGPUBindGroupLayoutDescriptor gd = {
+      .label = wg_str(label), .entryCount = k->n_bind, .entries = entries};
   wg_layout l = {.signature = signature};
   l.group = d->lib.DeviceCreateBindGroupLayout(d->device, &gd);
-  WGPUPipelineLayoutDescriptor pd = {.label = wg_str(label), .bindGroupLayoutCount = 1,
-                                     .bindGroupLayouts = &l.group};
+  WGPUPipelineLayoutDescriptor pd = {
+      .label = wg_str(label), .bindGroupLayoutCount = 1, .bindGroupLayouts = &l.group};
   if (l.group) l.pipeline = d->lib.DeviceCreatePipelineLayout(d->device, &pd);
   if (!l.pipeline) {
     layout_release(d, &l);
@@ -203,7 +205,8 @@ static void on_pipeline(WGPUCreatePipelineAsyncStatus status, WGPUComputePipelin
 }
 
 static WGPUShaderModule module_new(wg_device *d, const char *label, const char *wgsl) {
-  WGPUShaderSourceWGSL source = {.chain = {.sType = WGPUSType_ShaderSourceWGSL}, .code = wg_str(wgsl)};
+  WGPUShaderSourceWGSL source = {.chain = {.sType = WGPUSType_ShaderSourceWGSL},
+                                 .code = wg_str(wgsl)};
   WGPUShaderModuleDescriptor desc = {.nextInChain = &source.chain, .label = wg_str(label)};
   return d->lib.DeviceCreateShaderModule(d->device, &desc);
 }
@@ -211,13 +214,15 @@ static WGPUShaderModule module_new(wg_device *d, const char *label, const char *
 /* Text and pipeline in error scopes: what goes wrong is the kernel's own error. */
 static void compile(wg_device *d, wg_kernel *k, const char *wgsl, WGPUPipelineLayout layout) {
   const wg_lib *lib = &d->lib;
-  WGPUPopErrorScopeCallbackInfo scope_cb = {.mode = WGPUCallbackMode_AllowProcessEvents,
-                                            .callback = on_compiled, .userdata1 = k};
+  WGPUPopErrorScopeCallbackInfo scope_cb = {
+      .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_compiled, .userdata1 = k};
   k->pending = 2; /* one is ours until all is under way */
   lib->DevicePushErrorScope(d->device, WGPUErrorFilter_Validation);
   k->module = module_new(d, k->label, wgsl);
-  WGPUComputePipelineDescriptor desc = {.label = wg_str(k->label), .layout = layout,
-                                        .compute = {.module = k->module, .entryPoint = wg_str("main")}};
+  WGPUComputePipelineDescriptor desc = {
+      .label = wg_str(k->label),
+      .layout = layout,
+      .compute = {.module = k->module, .entryPoint = wg_str("main")}};
   if (!k->module) {
     kernel_error(k, ERR_DEVICE, wg_str("the text does not compile"));
     k->e = ERR_NONE; /* the scope says it better */
@@ -226,8 +231,8 @@ static void compile(wg_device *d, wg_kernel *k, const char *wgsl, WGPUPipelineLa
   }
   lib->DevicePopErrorScope(d->device, scope_cb);
   if (k->module && !lib->wgpu_native) {
-    WGPUCreateComputePipelineAsyncCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents,
-                                                     .callback = on_pipeline, .userdata1 = k};
+    WGPUCreateComputePipelineAsyncCallbackInfo cb = {
+        .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_pipeline, .userdata1 = k};
     k->pending++;
     lib->DeviceCreateComputePipelineAsync(d->device, &desc, cb);
   }

@@ -1,6 +1,6 @@
-/* Programs and submits of the WebGPU back end. A replay makes an encoder, a pass and a command buffer
- * (they are single-use) and nothing else: bind groups belong to the program, staging buffers to the
- * ring of read-backs. */
+/* Programs and submits of the WebGPU back end. A replay makes an encoder, a pass and a command
+ * buffer (they are single-use) and nothing else: bind groups belong to the program, staging buffers
+ * to the ring of read-backs. */
 #ifdef FRIT_HAVE_WEBGPU_H
 #include <stdio.h>
 #include <string.h>
@@ -27,13 +27,14 @@ void wg_program_free(void *self, void *p) {
 
 static err step_new(wg_device *d, const hw_step_impl *s, wg_step *out) {
   const wg_kernel *k = s->kernel;
-  if (!k->pipeline) return err_set(ERR_ARG, "step '%s': kernel '%s' is not ready", s->label, k->label);
+  if (!k->pipeline)
+    return err_set(ERR_ARG, "step '%s': kernel '%s' is not ready", s->label, k->label);
   WGPUBindGroupEntry entries[HW_MAX_BINDINGS] = {0};
   for (uint32_t i = 0; i < s->n_bind; i++)
-    entries[i] = (WGPUBindGroupEntry){.binding = i, .buffer = s->bind[i].obj, .offset = s->bind[i].off,
-                                      .size = s->bind[i].size};
-  WGPUBindGroupDescriptor desc = {.label = wg_str(s->label), .layout = k->layout,
-                                  .entryCount = s->n_bind, .entries = entries};
+    entries[i] = (WGPUBindGroupEntry){
+        .binding = i, .buffer = s->bind[i].obj, .offset = s->bind[i].off, .size = s->bind[i].size};
+  WGPUBindGroupDescriptor desc = {
+      .label = wg_str(s->label), .layout = k->layout, .entryCount = s->n_bind, .entries = entries};
   memcpy(out->groups, s->groups, sizeof out->groups);
   out->label = mem_strdup(s->label);
   if (!out->label) return mem_err(s->label, strlen(s->label));
@@ -102,7 +103,8 @@ static err slot_take(wg_device *d, uint32_t size, wg_slot **out) {
   if (!fit) {
     uint32_t cap = SMALL_READ;
     while (cap < size) cap *= 2;
-    if (!slot_grow(d, large, cap)) return err_set(ERR_DEVICE_NOMEM, "no memory to read %u bytes", size);
+    if (!slot_grow(d, large, cap))
+      return err_set(ERR_DEVICE_NOMEM, "no memory to read %u bytes", size);
     fit = large;
   }
   *out = fit;
@@ -122,8 +124,10 @@ static void slot_map(wg_device *d, wg_slot *s, const hw_submit_impl *sub) {
   s->ticket = sub->ticket;
   s->size = sub->read_size;
   s->state = WG_PENDING;
-  WGPUBufferMapCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_mapped,
-                                  .userdata1 = d, .userdata2 = s};
+  WGPUBufferMapCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents,
+                                  .callback = on_mapped,
+                                  .userdata1 = d,
+                                  .userdata2 = s};
   d->lib.BufferMapAsync(s->buf, WGPUMapMode_Read, 0, s->size, cb);
 }
 
@@ -141,8 +145,10 @@ err wg_read(void *self, uint64_t ticket, void *dst, uint32_t size) {
   if (s->state == WG_PENDING)
     return err_set(ERR_ARG, "read: submit %llu is not done", (unsigned long long)ticket);
   err e = ERR_NONE;
-  const void *p = s->state == WG_MAPPED ? d->lib.BufferGetConstMappedRange(s->buf, 0, s->size) : NULL;
-  if (!p) e = err_set(ERR_DEVICE, "read: the data of submit %llu is gone", (unsigned long long)ticket);
+  const void *p =
+      s->state == WG_MAPPED ? d->lib.BufferGetConstMappedRange(s->buf, 0, s->size) : NULL;
+  if (!p)
+    e = err_set(ERR_DEVICE, "read: the data of submit %llu is gone", (unsigned long long)ticket);
   else if (dst) memcpy(dst, p, min_u32(size, s->size));
   if (s->state == WG_MAPPED) d->lib.BufferUnmap(s->buf);
   s->state = WG_FREE;
@@ -174,7 +180,8 @@ static void encode(const wg_lib *lib, WGPUCommandEncoder enc, const hw_submit_im
 }
 
 /* A pass a step, since timestamps are written at the ends of passes. */
-static void encode_timed(wg_device *d, WGPUCommandEncoder enc, const hw_submit_impl *s, wg_timer *t) {
+static void encode_timed(wg_device *d, WGPUCommandEncoder enc, const hw_submit_impl *s,
+                         wg_timer *t) {
   const wg_lib *lib = &d->lib;
   uint32_t n = 0;
   for (uint32_t i = 0; i < s->n_programs; i++) {
@@ -196,13 +203,14 @@ static void send(wg_device *d, const hw_submit_impl *s, const wg_slot *slot, wg_
   const wg_lib *lib = &d->lib;
   const wg_program *first = s->n_programs ? s->program[0] : NULL;
   WGPUStringView label = wg_str(first ? first->label : "read-back");
-  WGPUCommandEncoder enc = lib->DeviceCreateCommandEncoder(
-      d->device, &(WGPUCommandEncoderDescriptor){.label = label});
+  WGPUCommandEncoder enc =
+      lib->DeviceCreateCommandEncoder(d->device, &(WGPUCommandEncoderDescriptor){.label = label});
   if (timer) encode_timed(d, enc, s, timer);
   else if (s->n_programs) encode(lib, enc, s);
   if (slot)
     lib->CommandEncoderCopyBufferToBuffer(enc, s->read, s->read_off, slot->buf, 0, s->read_size);
-  WGPUCommandBuffer cmd = lib->CommandEncoderFinish(enc, &(WGPUCommandBufferDescriptor){.label = label});
+  WGPUCommandBuffer cmd =
+      lib->CommandEncoderFinish(enc, &(WGPUCommandBufferDescriptor){.label = label});
   lib->CommandEncoderRelease(enc);
   if (!cmd) return; /* an error was reported */
   lib->QueueSubmit(d->queue, 1, &cmd);
@@ -238,8 +246,8 @@ static void on_work_done(WGPUQueueWorkDoneStatus status, WGPUStringView message,
   d->asked = 0;
 }
 
-/* A read-back or its times finish with their mapping. Of other submits the end is only asked for when
- * somebody wants to know. */
+/* A read-back or its times finish with their mapping. Of other submits the end is only asked for
+ * when somebody wants to know. */
 bool wg_done(void *self, uint64_t ticket) {
   wg_device *d = self;
   for (int i = 0; i < WG_TIMERS; i++) {
@@ -250,8 +258,8 @@ bool wg_done(void *self, uint64_t ticket) {
   if (ticket <= d->completed) return true;
   if (!d->asked) {
     d->asked = d->submitted;
-    WGPUQueueWorkDoneCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents,
-                                        .callback = on_work_done, .userdata1 = d};
+    WGPUQueueWorkDoneCallbackInfo cb = {
+        .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_work_done, .userdata1 = d};
     d->lib.QueueOnSubmittedWorkDone(d->queue, cb);
   }
   return ticket <= d->completed;

@@ -1,4 +1,5 @@
-/* Adapters: asks for them in a fixed order, tells them apart, and describes each without opening it. */
+/* Adapters: asks for them in a fixed order, tells them apart, and describes each without opening
+ * it. */
 #ifdef FRIT_HAVE_WEBGPU_H
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,9 @@ wg_toggles wg_toggles_of(bool no_robustness) {
                                    "disable_robustness"};
   static const char *const off[] = {"timestamp_quantization"};
   return (wg_toggles){.chain = {.sType = (WGPUSType)WG_STYPE_DAWN_TOGGLES},
-                      .n_enabled = no_robustness ? 3 : 2, .enabled = on, .n_disabled = 1,
+                      .n_enabled = no_robustness ? 3 : 2,
+                      .enabled = on,
+                      .n_disabled = 1,
                       .disabled = off};
 }
 
@@ -38,13 +41,15 @@ static const char *api_name(WGPUBackendType t) {
   }
 }
 
-/* Numbers of another revision of the header show here first: then the library is refused, since with
- * a mismatched pair wrong features are asked for in silence. */
+/* Numbers of another revision of the header show here first: then the library is refused, since
+ * with a mismatched pair wrong features are asked for in silence. */
 static bool plausible(const WGPUAdapterInfo *info, const WGPULimits *l) {
   uint32_t align = l->minStorageBufferOffsetAlignment;
-  return info->backendType >= WGPUBackendType_Null && info->backendType <= WGPUBackendType_OpenGLES &&
-         info->adapterType >= WGPUAdapterType_DiscreteGPU && info->adapterType <= WGPUAdapterType_Unknown &&
-         align >= 4 && align <= 256 && !(align & (align - 1)) && l->maxBufferSize >= 1 << 20 &&
+  return info->backendType >= WGPUBackendType_Null &&
+         info->backendType <= WGPUBackendType_OpenGLES &&
+         info->adapterType >= WGPUAdapterType_DiscreteGPU &&
+         info->adapterType <= WGPUAdapterType_Unknown && align >= 4 && align <= 256 &&
+         !(align & (align - 1)) && l->maxBufferSize >= 1 << 20 &&
          l->maxComputeWorkgroupsPerDimension >= 256 && l->maxComputeInvocationsPerWorkgroup >= 64;
 }
 
@@ -60,7 +65,8 @@ static void describe(const wg_scan *s, WGPUAdapter adapter, const WGPUAdapterInf
       .max_groups = l->maxComputeWorkgroupsPerDimension,
       .max_invocations = l->maxComputeInvocationsPerWorkgroup,
       .max_workgroup_mem = l->maxComputeWorkgroupStorageSize,
-      .offset_align = max_u32(l->minStorageBufferOffsetAlignment, l->minUniformBufferOffsetAlignment),
+      .offset_align =
+          max_u32(l->minStorageBufferOffsetAlignment, l->minUniformBufferOffsetAlignment),
       .f16 = lib->AdapterHasFeature(adapter, WGPUFeatureName_ShaderF16),
       .subgroups = lib->AdapterHasFeature(adapter, WGPUFeatureName_Subgroups),
       .timestamps = lib->AdapterHasFeature(adapter, WGPUFeatureName_TimestampQuery),
@@ -101,7 +107,8 @@ static void add(wg_scan *s, WGPUAdapter adapter) {
   wg_adapter a = {.adapter = adapter, .vendor_id = info.vendorID, .device_id = info.deviceID};
   if (!told || !plausible(&info, &limits)) {
     snprintf(s->refusal, sizeof s->refusal,
-             "%s answers with numbers of another revision of webgpu.h than this build's", s->lib->name);
+             "%s answers with numbers of another revision of webgpu.h than this build's",
+             s->lib->name);
   } else {
     describe(s, adapter, &info, &limits, &a.caps);
     if (s->n < WG_MAX_ADAPTERS && !known(s, &a)) {
@@ -134,7 +141,8 @@ err wg_scan_begin(wg_scan *s, const wg_lib *lib) {
 
 bool wg_scan_step(wg_scan *s) {
   static const WGPURequestAdapterOptions asks[] = {
-      {.featureLevel = WGPUFeatureLevel_Core, .powerPreference = WGPUPowerPreference_HighPerformance},
+      {.featureLevel = WGPUFeatureLevel_Core,
+       .powerPreference = WGPUPowerPreference_HighPerformance},
       {.featureLevel = WGPUFeatureLevel_Core, .powerPreference = WGPUPowerPreference_LowPower},
       {.featureLevel = WGPUFeatureLevel_Core, .forceFallbackAdapter = WGPU_TRUE},
   };
@@ -143,8 +151,8 @@ bool wg_scan_step(wg_scan *s) {
   WGPURequestAdapterOptions o = asks[s->asked++];
   wg_toggles toggles = wg_toggles_of(false);
   if (s->lib->dawn) o.nextInChain = &toggles.chain;
-  WGPURequestAdapterCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents,
-                                       .callback = on_adapter, .userdata1 = s};
+  WGPURequestAdapterCallbackInfo cb = {
+      .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_adapter, .userdata1 = s};
   s->waiting = true;
   s->lib->InstanceRequestAdapter(s->instance, &o, cb);
   return false;

@@ -28,11 +28,12 @@ static err timer_grow(wg_device *d, wg_timer *t, uint32_t sets) {
   t->ns = mem_alloc((size_t)sets * SET_BYTES / 2);
   if (!t->ns) return mem_err("step times", (uint64_t)sets * SET_BYTES / 2);
   uint64_t size = (uint64_t)sets * SET_BYTES;
-  t->resolve = wg_buffer(d, "step times", WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc, size);
-  t->staging = wg_buffer(d, "step times, read-back", WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst,
-                         size);
-  WGPUQuerySetDescriptor desc = {.label = wg_str("step times"), .type = WGPUQueryType_Timestamp,
-                                 .count = WG_SET_STEPS * 2};
+  t->resolve =
+      wg_buffer(d, "step times", WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc, size);
+  t->staging = wg_buffer(d, "step times, read-back",
+                         WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst, size);
+  WGPUQuerySetDescriptor desc = {
+      .label = wg_str("step times"), .type = WGPUQueryType_Timestamp, .count = WG_SET_STEPS * 2};
   bool all = t->resolve && t->staging;
   for (t->n_sets = 0; all && t->n_sets < sets; t->n_sets++) {
     t->sets[t->n_sets] = d->lib.DeviceCreateQuerySet(d->device, &desc);
@@ -66,13 +67,15 @@ err wg_timer_take(wg_device *d, uint64_t ticket, uint32_t steps, wg_timer **out)
 WGPUPassTimestampWrites wg_timer_step(const wg_timer *t, uint32_t step) {
   uint32_t i = step % WG_SET_STEPS * 2;
   return (WGPUPassTimestampWrites){.querySet = t->sets[step / WG_SET_STEPS],
-                                   .beginningOfPassWriteIndex = i, .endOfPassWriteIndex = i + 1};
+                                   .beginningOfPassWriteIndex = i,
+                                   .endOfPassWriteIndex = i + 1};
 }
 
 void wg_timer_resolve(wg_device *d, const wg_timer *t, WGPUCommandEncoder enc) {
   for (uint32_t done = 0, i = 0; done < t->n; done += WG_SET_STEPS, i++) {
     uint32_t n = min_u32(t->n - done, WG_SET_STEPS) * 2;
-    d->lib.CommandEncoderResolveQuerySet(enc, t->sets[i], 0, n, t->resolve, (uint64_t)i * SET_BYTES);
+    d->lib.CommandEncoderResolveQuerySet(enc, t->sets[i], 0, n, t->resolve,
+                                         (uint64_t)i * SET_BYTES);
   }
   d->lib.CommandEncoderCopyBufferToBuffer(enc, t->resolve, 0, t->staging, 0, (uint64_t)t->n * 16);
 }
@@ -95,8 +98,10 @@ static void on_times(WGPUMapAsyncStatus status, WGPUStringView message, void *us
 
 void wg_timer_map(wg_device *d, wg_timer *t) {
   t->state = WG_PENDING;
-  WGPUBufferMapCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_times,
-                                  .userdata1 = d, .userdata2 = t};
+  WGPUBufferMapCallbackInfo cb = {.mode = WGPUCallbackMode_AllowProcessEvents,
+                                  .callback = on_times,
+                                  .userdata1 = d,
+                                  .userdata2 = t};
   d->lib.BufferMapAsync(t->staging, WGPUMapMode_Read, 0, (size_t)t->n * 16, cb);
 }
 
