@@ -68,14 +68,18 @@ WGPUBuffer wg_buffer(wg_device *d, const char *label, WGPUBufferUsage usage, uin
 
 err wg_buf_new(void *self, const hw_buf_desc *desc, void **out) {
   wg_device *d = self;
-  scope *s = scope_push(d, desc->label, WGPUErrorFilter_OutOfMemory);
+  /* wgpu-native reports exhausted memory as a validation error. */
+  scope *s =
+      scope_push(d, desc->label,
+                 d->lib.wgpu_native ? WGPUErrorFilter_Validation : WGPUErrorFilter_OutOfMemory);
   if (!s) return mem_err(desc->label, sizeof *s);
   WGPUBufferUsage use = desc->use == HW_UNIFORM ? WGPUBufferUsage_Uniform : WGPUBufferUsage_Storage;
   WGPUBuffer b = wg_buffer(d, desc->label, use | WGPUBufferUsage_CopyDst | WGPUBufferUsage_CopySrc,
                            desc->size);
   bool known;
   err e = scope_pop(s, &known);
-  if (e == ERR_DEVICE_NOMEM || (!e && !b))
+  bool exhausted = e == ERR_DEVICE_NOMEM || (e && strstr(err_text(), "Not enough memory"));
+  if (exhausted || (!e && !b))
     e = err_set(ERR_DEVICE_NOMEM, "buffer '%s': %llu bytes of device memory are not to be had",
                 desc->label, (unsigned long long)desc->size);
   if (!e) e = wg_flush_error(d);
