@@ -408,6 +408,24 @@ static void split_errors(void) {
   remove(test_tmp(three));
 }
 
+static void allocation_failures(void) {
+  char path[512];
+  snprintf(path, sizeof path, "%s", test_data("gguf/split-00001-of-00003.gguf"));
+  uint64_t before = mem_live();
+  err e = ERR_NOMEM;
+  int n = 0;
+  while (e && n < 1000) {
+    gguf *g = NULL;
+    mem_fail_at(++n, false);
+    e = gguf_open(path, &g);
+    mem_fail_at(0, false);
+    if (e) CHECK(e == ERR_NOMEM && !g);
+    gguf_free(g);
+    CHECK_EQ(mem_live(), before);
+  }
+  CHECK(n > 10 && n < 1000);
+}
+
 static void model_file(void) {
   const char *path = test_model();
   if (!path) SKIP("no demo model");
@@ -440,5 +458,6 @@ void suite_gguf(void) {
   RUN(header_only);
   RUN(split_model);
   RUN(split_errors);
+  RUN(allocation_failures);
   RUN(model_file);
 }

@@ -229,8 +229,10 @@ static void q2_k_put(const float *x, uint8_t *b) {
   int s[16], m[16];
   affine_scales(x, 16, 3, 15, b + 80, &d, &dmin, s, m);
   for (int i = 0; i < 16; i++) b[i] = (uint8_t)(s[i] | m[i] << 4);
-  for (int e = 0; e < QK; e++)
-    put(b + 16, two(e), affine_code(x[e], d * (float)s[e / 16], dmin * (float)m[e / 16], 3));
+  for (int e = 0; e < QK; e++) {
+    int i = e / 16;
+    put(b + 16, two(e), affine_code(x[e], d * (float)s[i], dmin * (float)m[i], 3));
+  }
 }
 
 /* Q4_K and Q5_K; high is NULL for the former. */
@@ -243,7 +245,8 @@ static void q45_k_put(const float *x, uint8_t *b, int top, uint8_t *high, uint8_
     put_k_scale(b + 4, i, 4, m[i]);
   }
   for (int e = 0; e < QK; e++) {
-    int q = affine_code(x[e], d * (float)s[e / 32], dmin * (float)m[e / 32], top);
+    int i = e / 32;
+    int q = affine_code(x[e], d * (float)s[i], dmin * (float)m[i], top);
     put(low, four(e), q & 15);
     if (high) put(high, one(e), q >> 4);
   }
@@ -269,7 +272,8 @@ static void q3_k_put(const float *x, uint8_t *b) {
     put(b + 96, q3_scale_high(i), (s[i] + 32) >> 4);
   }
   for (int e = 0; e < QK; e++) {
-    int q = nearest(x[e] * inverse(d * (float)s[e / 16]), -4, 3) + 4;
+    int i = e / 16;
+    int q = nearest(x[e] * inverse(d * (float)s[i]), -4, 3) + 4;
     put(b + 32, two(e), q & 3);
     put(b, one(e), q >> 2);
   }
@@ -280,7 +284,8 @@ static void q6_k_put(const float *x, uint8_t *b) {
   float d = signed_scales(x, 32, 127, b + 208, s);
   for (int i = 0; i < 16; i++) b[192 + i] = (uint8_t)s[i];
   for (int e = 0; e < QK; e++) {
-    int q = nearest(x[e] * inverse(d * (float)s[e / 16]), -32, 31) + 32;
+    int i = e / 16;
+    int q = nearest(x[e] * inverse(d * (float)s[i]), -32, 31) + 32;
     put(b, four_wide(e), q & 15);
     put(b + 128, two(e), q >> 4);
   }

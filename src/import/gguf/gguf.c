@@ -94,7 +94,9 @@ static uint32_t hash_name(const char *s) {
 }
 
 static const char *name_at(const void *base, size_t stride, uint32_t i) {
-  return *(const char *const *)(const void *)((const char *)base + (size_t)i * stride);
+  const char *name;
+  memcpy(&name, (const char *)base + (size_t)i * stride, sizeof name);
+  return name;
 }
 
 uint32_t gguf_index_slots(uint64_t n) {
@@ -201,7 +203,7 @@ static err take_value(cursor *c, arena *mem, gguf_kv *kv) {
   case GGUF_U16: kv->v.u = load_u16(p); break;
   case GGUF_U32: kv->v.u = load_u32(p); break;
   case GGUF_U64: kv->v.u = load_u64(p); break;
-  case GGUF_I8: kv->v.i = (int8_t)*p; break;
+  case GGUF_I8: kv->v.i = (*p ^ 0x80) - 0x80; break;
   case GGUF_I16: kv->v.i = (int16_t)load_u16(p); break;
   case GGUF_I32: kv->v.i = (int32_t)load_u32(p); break;
   case GGUF_I64: kv->v.i = (int64_t)load_u64(p); break;

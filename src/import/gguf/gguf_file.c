@@ -38,7 +38,7 @@ static err part_path(gguf *g, const char *first, uint32_t i, const char **out) {
 
 static err open_others(gguf *g, const char *first) {
   for (uint32_t i = 1; i < g->n_parts; i++) {
-    const char *path;
+    const char *path = NULL;
     err e = part_path(g, first, i, &path);
     if (e) return e;
     e = file_map_open(path, &g->parts[i].map);

@@ -116,7 +116,7 @@ err gguf_u64(const gguf *g, const char *key, uint64_t *out) {
 
 err gguf_u32(const gguf *g, const char *key, uint32_t *out) {
   const gguf_kv *kv = gguf_find(g, key);
-  uint64_t v;
+  uint64_t v = 0;
   err e = kv ? gguf_kv_uint(gguf_name(g), kv, UINT32_MAX, &v) : missing(g, key);
   if (!e) *out = (uint32_t)v;
   return e;
@@ -124,7 +124,7 @@ err gguf_u32(const gguf *g, const char *key, uint32_t *out) {
 
 err gguf_i32(const gguf *g, const char *key, int32_t *out) {
   const gguf_kv *kv = gguf_find(g, key);
-  uint64_t v;
+  uint64_t v = 0;
   if (!kv) return missing(g, key);
   if (is_signed(kv->type) && kv->v.i < 0) {
     if (kv->v.i < INT32_MIN)
@@ -200,7 +200,7 @@ err gguf_arr(const gguf *g, const char *key, gguf_array *out) {
 }
 
 static err arr_kind(const gguf *g, const char *key, bool strings, gguf_array *out) {
-  gguf_array a;
+  gguf_array a = {0};
   err e = gguf_arr(g, key, &a);
   if (e) return e;
   if (strings ? a.type != GGUF_STR : gguf_scalar_size(a.type) == 0)
@@ -277,24 +277,15 @@ int64_t gguf_arr_i64(const gguf_array *a, uint64_t i) {
   const uint8_t *p = element(a, i);
   switch (a->type) {
   case GGUF_U8:
-  case GGUF_BOOL:
-    return *p;
-  case GGUF_I8:
-    return (int8_t)*p;
-  case GGUF_U16:
-    return load_u16(p);
-  case GGUF_I16:
-    return (int16_t)load_u16(p);
-  case GGUF_U32:
-    return load_u32(p);
-  case GGUF_I32:
-    return (int32_t)load_u32(p);
-  case GGUF_U64:
-    return load_u64(p) > INT64_MAX ? INT64_MAX : (int64_t)load_u64(p);
-  case GGUF_I64:
-    return (int64_t)load_u64(p);
-  default:
-    return saturate(gguf_arr_f64(a, i));
+  case GGUF_BOOL: return *p;
+  case GGUF_I8: return (int8_t)*p;
+  case GGUF_U16: return load_u16(p);
+  case GGUF_I16: return (int16_t)load_u16(p);
+  case GGUF_U32: return load_u32(p);
+  case GGUF_I32: return (int32_t)load_u32(p);
+  case GGUF_U64: return load_u64(p) > INT64_MAX ? INT64_MAX : (int64_t)load_u64(p);
+  case GGUF_I64: return (int64_t)load_u64(p);
+  default: return saturate(gguf_arr_f64(a, i));
   }
 }
 

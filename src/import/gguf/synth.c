@@ -93,8 +93,7 @@ bool synth_preset(const char *name, synth_shape *out) {
 /* ---- description -> shape and types ---- */
 
 static err fill_shape(const synth_desc *d, synth_shape *s) {
-  if (d->shape)
-    *s = *d->shape;
+  if (d->shape) *s = *d->shape;
   else if (!d->preset || !synth_preset(d->preset, s))
     return err_set(ERR_ARG, "no model preset '%s'; there are %s", d->preset ? d->preset : "",
                    synth_presets());
@@ -141,16 +140,11 @@ static err apply_mix(const char *mix, const char *name, dtype *type) {
 static dtype fall_back(dtype t) {
   switch (t) {
   case DT_Q2_K:
-  case DT_Q3_K:
-    return DT_Q4_0;
-  case DT_Q4_K:
-    return DT_Q5_0;
-  case DT_Q5_K:
-    return DT_Q5_1;
-  case DT_Q6_K:
-    return DT_Q8_0;
-  default:
-    return t;
+  case DT_Q3_K: return DT_Q4_0;
+  case DT_Q4_K: return DT_Q5_0;
+  case DT_Q5_K: return DT_Q5_1;
+  case DT_Q6_K: return DT_Q8_0;
+  default: return t;
   }
 }
 
@@ -174,10 +168,8 @@ typedef struct plan {
 
 static item *add(plan *p, const char *name, int layer) {
   item *it = &p->items[p->n++];
-  if (layer < 0)
-    snprintf(it->name, sizeof it->name, "%s", name);
-  else
-    snprintf(it->name, sizeof it->name, "blk.%d.%s", layer, name);
+  if (layer < 0) snprintf(it->name, sizeof it->name, "%s", name);
+  else snprintf(it->name, sizeof it->name, "blk.%d.%s", layer, name);
   return it;
 }
 
@@ -285,19 +277,20 @@ static err write_model_keys(gguf_writer *w, const plan *p) {
 /* Llama 3.x: frequencies are divided by `factor` where the wavelength is over the original context,
  * left where it is under a quarter of it, and interpolated between (the "llama3" rope type of the
  * published configuration: low_freq_factor 1, high_freq_factor 4, original context 8192). */
-static void llama3_factors(const synth_shape *s, float *out) {
+static void llama3_factors(const synth_shape *s, uint8_t *out) {
   for (uint32_t i = 0; i < s->head_dim / 2; i++) {
     double wave = 2 * 3.14159265358979 * pow((double)s->rope_base, 2.0 * i / s->head_dim);
     double smooth = (8192 / wave - 1) / (4 - 1);
     smooth = smooth < 0 ? 0 : smooth > 1 ? 1 : smooth;
-    out[i] = (float)(1 / ((1 - smooth) / (double)s->llama3 + smooth));
+    float factor = (float)(1 / ((1 - smooth) / (double)s->llama3 + smooth));
+    memcpy(out + 4 * i, &factor, sizeof factor);
   }
 }
 
 static err write_tensor(gguf_writer *w, const plan *p, const item *it, uint32_t index,
                         uint8_t *chunk) {
   if (strcmp(it->name, "rope_freqs.weight") == 0) {
-    llama3_factors(&p->s, (float *)(void *)chunk);
+    llama3_factors(&p->s, chunk);
     return gguf_write_data(w, chunk, it->ne[0] * 4);
   }
   uint32_t block = dtype_get(it->type)->n, bytes = dtype_get(it->type)->bytes;
