@@ -104,6 +104,16 @@ done:
   return e;
 }
 
+uint64_t file_memory_free(void) {
+  FILE *f = fopen("/proc/meminfo", "r");
+  if (!f) return 0;
+  char line[128];
+  unsigned long long kb = 0;
+  while (!kb && fgets(line, sizeof line, f)) (void)sscanf(line, "MemAvailable: %llu kB", &kb);
+  fclose(f);
+  return (uint64_t)kb * 1024;
+}
+
 double time_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -24,6 +24,9 @@ err file_read(const char *path, uint64_t limit, char **out, size_t *size);
 /* Writes to `path` through a temporary name, so that a failure leaves no half-written file. */
 err file_write(const char *path, const void *bytes, size_t size);
 
+/* Bytes of memory that the system could still give out, 0 when unknown. */
+uint64_t file_memory_free(void);
+
 /* Seconds on a monotonic clock. */
 double time_now(void);
 

@@ -33,9 +33,10 @@ static bool must_fail(void) {
   return false;
 }
 
-void *mem_alloc(size_t size) {
+/* calloc for cleared memory: large blocks then cost no pages until they are touched (KV caches). */
+static void *alloc(size_t size, bool clear) {
   if (must_fail() || size > SIZE_MAX - 2 * ALIGN) return NULL;
-  char *raw = malloc(size + 2 * ALIGN);
+  char *raw = clear ? calloc(1, size + 2 * ALIGN) : malloc(size + 2 * ALIGN);
   if (!raw) return NULL;
   char *p = (char *)(((uintptr_t)raw + 2 * ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
   memcpy(p - sizeof raw, &raw, sizeof raw);
@@ -43,11 +44,11 @@ void *mem_alloc(size_t size) {
   return p;
 }
 
+void *mem_alloc(size_t size) { return alloc(size, false); }
+
 void *mem_zalloc(size_t n, size_t size) {
   if (size && n > SIZE_MAX / size) return NULL;
-  void *p = mem_alloc(n * size);
-  if (p) memset(p, 0, n * size);
-  return p;
+  return alloc(n * size, true);
 }
 
 void *mem_realloc(void *p, size_t old_size, size_t size) {

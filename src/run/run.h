@@ -62,5 +62,6 @@ const plan *run_plan(const run *r, plan_part_kind part, uint32_t m);
 hw *run_device(const run *r);
 const run_opts *run_get_opts(const run *r);
 uint32_t run_vocab(const run *r);
+uint32_t run_nll_rows(const run *r); /* rows at most of a submit with RUN_HEAD_ALL */
 
 #endif

@@ -1,0 +1,108 @@
+/* Owns the opened file, the graph, the tokenizer, the device and the run; loads them in steps. */
+#include "infer/engine.h"
+
+#include <string.h>
+
+#include "base/math.h"
+#include "base/mem.h"
+#include "infer/engine_impl.h"
+#include "infer/token_gguf.h"
+
+err engine_open(const char *path, const engine_opts *o, engine **out) {
+  *out = NULL;
+  err e = ERR_NONE;
+  engine *en = mem_zalloc(1, sizeof *en);
+  if (!en) return mem_err("engine", sizeof *en);
+  en->o = *o;
+  TRY(gguf_open(path, &en->file));
+  TRY(model_import(en->file, &en->model));
+  TRY(token_from_gguf(en->file, &en->tokens));
+  uint32_t trained = en->model->p.n_ctx;
+  en->ctx = o->ctx ? o->ctx : min_u32(trained, ENGINE_CTX);
+  if (en->ctx > trained) {
+    e = err_set(ERR_ARG, "%s: a context of %u is more than the model's own %u", path, en->ctx, trained);
+    goto done;
+  }
+  if (token_count(en->tokens) > en->model->p.n_vocab)
+    e = err_set(ERR_FORMAT, "%s: %u tokens but only %u rows in 'token_embd.weight'", path,
+                token_count(en->tokens), en->model->p.n_vocab);
+done:
+  if (e) engine_close(en);
+  else *out = en;
+  return e;
+}
+
+void engine_close(engine *en) {
+  if (!en) return;
+  run_free(en->run);
+  hw_close(en->h);
+  token_free(en->tokens);
+  model_free(en->model);
+  gguf_free(en->file);
+  mem_free(en);
+}
+
+static void uploaded(void *user, const ir_tensor *t) {
+  const engine *en = user;
+  const gguf_tensor *f = gguf_tensor_find(en->file, t->name);
+  if (f) gguf_tensor_drop(en->file, f);
+}
+
+/* The plan that suits the device, unless told: roles on GPUs, an op a kernel on the cpu, whose fast
+ * forms are there for the plain ops. */
+static err make_run(engine *en) {
+  const engine_opts *o = &en->o;
+  bool cpu = o->device == HW_CPU;
+  run_opts r = {.level = o->level_set ? o->level : cpu ? PLAN_NONE : PLAN_ROLE,
+                .ctx = en->ctx,
+                .batch = o->batch ? max_u32(o->batch, 2) : 512,
+                .kv = o->f32 ? DT_F32 : DT_F16,
+                .rounds = !o->f32,
+                .nll = o->nll,
+                .splits = o->splits,
+                .off = o->off,
+                .uploaded = uploaded,
+                .user = en};
+  r.batch = max_u32(2, min_u32(r.batch, en->ctx));
+  err e = run_new(en->h, &en->model->graph, &r, &en->run);
+  if (e) return e;
+  /* Only the host's memory can be asked: WebGPU does not tell a GPU's. */
+  run_memory need = run_need(en->run);
+  uint64_t sum = need.kv + need.work, free = file_memory_free();
+  if (!cpu && !hw_get_caps(en->h)->software) return ERR_NONE;
+  if (!cpu) sum += need.weights; /* on the cpu weights stay in the mapped file */
+  if (free && sum > free)
+    return err_set(ERR_LIMIT, "%s: needs %llu MiB (weights %llu, KV cache %llu at a context of %u, work %llu) "
+                   "but %llu MiB of memory are free", gguf_name(en->file), (unsigned long long)(sum >> 20),
+                   (unsigned long long)(cpu ? 0 : need.weights >> 20), (unsigned long long)(need.kv >> 20),
+                   en->ctx, (unsigned long long)(need.work >> 20), (unsigned long long)(free >> 20));
+  return ERR_NONE;
+}
+
+err engine_load(engine *en, engine_progress *p, bool *done) {
+  *done = false;
+  *p = (engine_progress){.phase = ENGINE_OPEN};
+  if (!en->h) {
+    hw_open_desc d = en->o.hw;
+    d.kind = en->o.device;
+    return hw_open(&d, &en->h);
+  }
+  if (!en->run) {
+    hw_state s = hw_poll(en->h);
+    if (s == HW_FAILED) return hw_error(en->h);
+    return s == HW_READY ? make_run(en) : ERR_NONE;
+  }
+  run_progress r;
+  err e = run_load(en->run, &r, done);
+  static const engine_phase phases[] = {[RUN_COMPILE] = ENGINE_COMPILE, [RUN_UPLOAD] = ENGINE_UPLOAD,
+                                        [RUN_WARMUP] = ENGINE_WARMUP, [RUN_READY] = ENGINE_READY};
+  *p = (engine_progress){phases[r.phase], r.done, r.total};
+  return e;
+}
+
+const gguf *engine_file(const engine *en) { return en->file; }
+const model *engine_model(const engine *en) { return en->model; }
+const tokenizer *engine_tokenizer(const engine *en) { return en->tokens; }
+hw *engine_hw(const engine *en) { return en->h; }
+run *engine_run(const engine *en) { return en->run; }
+uint32_t engine_ctx(const engine *en) { return en->ctx; }

@@ -1,0 +1,18 @@
+/* The engine's parts, for engine.c and session.c. */
+#ifndef FRIT_INFER_ENGINE_IMPL_H
+#define FRIT_INFER_ENGINE_IMPL_H
+
+#include "base/file.h"
+#include "infer/engine.h"
+
+struct engine {
+  engine_opts o;
+  gguf *file;
+  model *model;
+  tokenizer *tokens;
+  hw *h;
+  run *run;
+  uint32_t ctx;
+};
+
+#endif
