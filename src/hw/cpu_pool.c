@@ -77,7 +77,7 @@ void hw_cpu_pool_barrier(hw_cpu_pool *p) {
   }
   for (unsigned i = 1; atomic_load_explicit(&p->phase, memory_order_acquire) == phase; i++) {
     relax();
-    if (i % 4096 == 0) sched_yield();
+    if (i > 500) sched_yield();
   }
 }
 
