@@ -1,4 +1,5 @@
-// y[m,:] = W[ids[m],:]      W: [NTOT, N]; ids: [M], from NTOT on taken as NTOT-1; y: [M, N]
+// y[m,:] = W[ids[m] - R0,:] where R0 <= ids[m] < R0 + NTOT; other rows are another part's.
+// W: [NTOT, N]; ids: [M]; y: [M, N]
 // Grid: a thread a block of 32. N a multiple of 32.
 #include "lib/step.wgsl"
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
@@ -14,6 +15,8 @@ fn main(@builtin(workgroup_id) wid: vec3u, @builtin(num_workgroups) num: vec3u,
   let i = (wid.x + wid.y * num.x) * 64u + t;
   let m = i / (N / 32u);
   if (m >= step.n_tok) { return; }
-  let v = W_block(min(ids[m], NTOT - 1u) * (N / 32u) + i % (N / 32u));
+  let row = ids[m] - R0;
+  if (row >= NTOT) { return; }
+  let v = W_block(row * (N / 32u) + i % (N / 32u));
   for (var j = 0u; j < 8u; j++) { y[i * 8u + j] = v[j]; }
 }

@@ -12,9 +12,9 @@ void kv_append_twin(const hw_cpu_call *c) {
     twin_kv_put(s->type[0], cache, first + i, x[i]);
 }
 
-/* A thread a word of the cache: two elements in f16. */
+/* A thread two elements. */
 void kv_append_shape(const kernel_spec *s, kernel_shape *out) {
   const uint64_t n = s->dim[0], m = s->dim[1], bytes = dtype_get(s->type[0])->bytes;
-  *out = shape_elements(n * m * bytes / 4);
+  *out = shape_elements(n * m / 2);
   out->bytes = n * m * (4 + bytes);
 }

@@ -34,6 +34,7 @@ static void insert(candidates *c, uint32_t k, uint32_t id, float l) {
 }
 
 static uint32_t top_p(const candidates *c, float p) {
+  if (p >= 1) return c->n;
   float sum = 0, part = 0;
   for (uint32_t i = 0; i < c->n; i++) sum += expf(c->l[i] - c->l[0]);
   for (uint32_t i = 0; i < c->n; i++) {
@@ -70,7 +71,7 @@ void sample_twin(const hw_cpu_call *c) {
 void sample_shape(const kernel_spec *s, kernel_shape *out) {
   *out = (kernel_shape){.workgroup = {256, 1, 1},
                         .groups = {1, 1, 1},
-                        .workgroup_mem = 4 * 256 * 3 + 64,
+                        .workgroup_mem = 8 * 1024 + 4 * 256 + 16,
                         .bytes = 4ull * s->dim[0],
                         .flops = 8ull * s->dim[0],
                         .cpu_single = true};

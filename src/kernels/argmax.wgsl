@@ -1,0 +1,40 @@
+// ids[0] = the first n of the greatest logits[n]      logits: [N]
+// Grid: one workgroup.
+#include "lib/step.wgsl"
+@group(0) @binding(0) var<storage, read> logits: array<f32>;
+@group(0) @binding(1) var<storage, read_write> ids: array<u32>;
+@group(0) @binding(2) var<uniform> step: Step;
+var<workgroup> best: array<f32, 256>;
+var<workgroup> best_id: array<u32, 256>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) t: u32) {
+  var id = min(t, N - 1u);
+  var most = logits[id];
+  var i = t + 256u;
+  for (; i + 768u < N; i += 1024u) { // four loads in flight
+    let l = vec4f(logits[i], logits[i + 256u], logits[i + 512u], logits[i + 768u]);
+    for (var j = 0u; j < 4u; j++) {
+      if (l[j] > most) {
+        most = l[j];
+        id = i + j * 256u;
+      }
+    }
+  }
+  for (; i < N; i += 256u) {
+    if (logits[i] > most) {
+      most = logits[i];
+      id = i;
+    }
+  }
+  best[t] = most;
+  best_id[t] = id;
+  for (var n = 128u; n > 0u; n /= 2u) {
+    workgroupBarrier();
+    if (t < n && (best[t + n] > best[t] || (best[t + n] == best[t] && best_id[t + n] < best_id[t]))) {
+      best[t] = best[t + n];
+      best_id[t] = best_id[t + n];
+    }
+  }
+  if (t == 0u) { ids[0] = best_id[0]; }
+}
