@@ -105,8 +105,16 @@ static void run_twin(const run *r) {
     data[i] = r->m[i].host;
     size[i] = 4 * r->m[i].host_n;
   }
-  hw_cpu_call call = {.ctx = &r->c->spec, .buf = data, .size = size, .n_threads = 1};
+  kernel_shape shape;
+  kernel_get(r->c->spec.op)->shape(&r->c->spec, &shape);
+  hw_cpu_call call = {.ctx = &r->c->spec,
+                      .buf = data,
+                      .size = size,
+                      .n_threads = 1,
+                      .scratch = malloc(shape.cpu_scratch + 1)};
+  if (!call.scratch) abort();
   kernel_get(r->c->spec.op)->twin(&call);
+  free(call.scratch);
 }
 
 /* Makes the buffers, runs, reads the outputs into `got`. */
