@@ -111,15 +111,38 @@ static err write_any(run *r, hw_buf b, const uint8_t *data, uint64_t size) {
   return hw_buf_write(r->h, b, whole, tail, 4);
 }
 
+/* A weight's bytes in memory, or NULL when they must be fetched. */
+static const uint8_t *weight_data(const run *r, const plan_part *p, uint32_t row) {
+  const ir_tensor *t = &r->g->tensors[p->weight];
+  uint64_t off = file_row_bytes(&r->weights->stacks[p->stack]) * ((uint64_t)p->first + row);
+  return t->data ? (const uint8_t *)t->data + off : NULL;
+}
+
+/* Rows [at_row, at_row + rows) of a part into `dst` at 0; *done when they are there. */
+static err bring(run *r, const plan_part *p, uint32_t rows, hw_buf dst, bool *done) {
+  const ir_tensor *t = &r->g->tensors[p->weight];
+  uint64_t row = file_row_bytes(&r->weights->stacks[p->stack]);
+  const uint8_t *data = weight_data(r, p, r->at_row);
+  *done = data != NULL;
+  if (data) return write_any(r, dst, data, row * rows);
+  err e = ERR_NONE;
+  if (!r->o.fetch) return err_set(ERR_ARG, "%s: '%s' has no data to load", r->g->name, t->name);
+  if (!r->fetching) {
+    e = r->o.fetch(r->o.user, t->part, t->file_off + row * ((uint64_t)p->first + r->at_row), row * rows,
+                   dst, 0);
+    r->fetching = !e;
+    return e;
+  }
+  *done = r->o.fetched(r->o.user, &e);
+  if (*done) r->fetching = false;
+  return e;
+}
+
 static err begin_stack(run *r, uint32_t i) {
   const plan_stack *s = &r->weights->stacks[i];
-  const plan_part *p = part_of_stack(r, i, 0);
-  const ir_tensor *t = &r->g->tensors[p->weight];
-  const uint8_t *data = (const uint8_t *)t->data + file_row_bytes(s) * p->first;
-  if (is_cpu(r)) return make(r, s->label, s->bytes, HW_STORAGE, data, &r->stacks[i]);
-  err e = make(r, s->label, s->bytes, HW_STORAGE, NULL, &r->stacks[i]);
-  if (e) return e;
-  if (s->vector) return write_any(r, r->stacks[i], data, s->bytes);
+  const void *host = is_cpu(r) ? weight_data(r, part_of_stack(r, i, 0), 0) : NULL;
+  err e = make(r, s->label, s->bytes, HW_STORAGE, host, &r->stacks[i]);
+  if (e || is_cpu(r) || s->vector) return e;
   const run_kernel *k = &r->kernels[r->pack_kernel[i]];
   kernel_shape shape;
   kernel_get(KERNEL_PACK)->shape(&k->spec, &shape);
@@ -129,25 +152,6 @@ static err begin_stack(run *r, uint32_t i) {
   return hw_program_new(r->h, s->label, &step, 1, &r->pack_program);
 }
 
-/* One chunk of the part at hand; *last when it was the part's last. */
-static err upload_chunk(run *r, const plan_part *p, hw_ticket *t, bool *last) {
-  const plan_stack *s = &r->weights->stacks[p->stack];
-  const ir_tensor *w = &r->g->tensors[p->weight];
-  uint32_t rows = min_u32(r->pack_rows[p->stack], p->rows - r->at_row);
-  uint64_t row = file_row_bytes(s);
-  const uint8_t *data = (const uint8_t *)w->data + row * (p->first + r->at_row);
-  err e = write_any(r, r->staging, data, row * rows);
-  if (e) return e;
-  step_params step = {.pos = p->row0 + r->at_row, .n_tok = rows};
-  hw_submit_desc d = {.program = {r->pack_program}, .params = r->step, .params_data = &step,
-                      .params_size = sizeof step};
-  e = hw_submit(r->h, &d, t);
-  r->at_row += rows;
-  r->uploaded_bytes += row * rows;
-  *last = r->at_row == p->rows;
-  return e;
-}
-
 static void next_stack(run *r) {
   hw_program_free(r->h, r->pack_program);
   r->pack_program = (hw_program){0};
@@ -155,17 +159,53 @@ static void next_stack(run *r) {
   r->at_part = r->at_row = 0;
 }
 
+/* A stack that needs no packing: a vector, or any on the cpu. */
+static err upload_direct(run *r, const plan_part *p) {
+  const plan_stack *s = &r->weights->stacks[p->stack];
+  bool done = true;
+  bool in_place = is_cpu(r) && weight_data(r, p, 0);
+  err e = in_place ? ERR_NONE : bring(r, p, p->rows, r->stacks[p->stack], &done);
+  if (e || !done) return e;
+  r->uploaded_bytes += s->bytes;
+  if (!in_place && r->o.uploaded) r->o.uploaded(r->o.user, &r->g->tensors[p->weight]);
+  next_stack(r);
+  return ERR_NONE;
+}
+
+/* One chunk of the part at hand through the staging buffer. Writes are ordered with submits, so the
+ * buffer can be filled again while the chunk before is being packed. */
+static err upload_chunk(run *r, const plan_part *p, hw_ticket *t) {
+  uint32_t rows = min_u32(r->pack_rows[p->stack], p->rows - r->at_row);
+  bool done;
+  err e = bring(r, p, rows, r->staging, &done);
+  if (e || !done) return e;
+  step_params step = {.pos = p->row0 + r->at_row, .n_tok = rows};
+  hw_submit_desc d = {.program = {r->pack_program}, .params = r->step, .params_data = &step,
+                      .params_size = sizeof step};
+  e = hw_submit(r->h, &d, t);
+  r->at_row += rows;
+  r->uploaded_bytes += file_row_bytes(&r->weights->stacks[p->stack]) * rows;
+  if (e || r->at_row < p->rows) return e;
+  if (r->o.uploaded) r->o.uploaded(r->o.user, &r->g->tensors[p->weight]);
+  r->at_row = 0;
+  r->at_part++;
+  if (!part_of_stack(r, r->at_stack, r->at_part)) next_stack(r);
+  return ERR_NONE;
+}
+
+static err end_upload(run *r) {
+  for (int i = 0; i < RUN_UPLOADS; i++) {
+    if (!hw_done(r->h, r->uploads[i])) return ERR_NONE;
+  }
+  hw_buf_free(r->h, r->staging);
+  r->staging = (hw_buf){0};
+  r->stage = STAGE_COMPILE;
+  return hw_error(r->h);
+}
+
 /* Packing is ready when its kernel is; at most RUN_UPLOADS chunks are under way. */
 static err upload_some(run *r) {
-  if (r->at_stack == r->weights->n_stacks) {
-    for (int i = 0; i < RUN_UPLOADS; i++) {
-      if (!hw_done(r->h, r->uploads[i])) return ERR_NONE;
-    }
-    hw_buf_free(r->h, r->staging);
-    r->staging = (hw_buf){0};
-    r->stage = STAGE_COMPILE;
-    return hw_error(r->h);
-  }
+  if (r->at_stack == r->weights->n_stacks) return end_upload(r);
   const plan_stack *s = &r->weights->stacks[r->at_stack];
   bool direct = is_cpu(r) || s->vector;
   err e = ERR_NONE;
@@ -176,25 +216,10 @@ static err upload_some(run *r) {
   if (!e && !r->stacks[r->at_stack].id) e = begin_stack(r, r->at_stack);
   if (e) return e;
   const plan_part *p = part_of_stack(r, r->at_stack, r->at_part);
-  const ir_tensor *w = &r->g->tensors[p->weight];
-  if (direct) {
-    r->uploaded_bytes += s->bytes;
-    if (!is_cpu(r) && r->o.uploaded) r->o.uploaded(r->o.user, w);
-    next_stack(r);
-    return ERR_NONE;
+  if (direct) return upload_direct(r, p);
+  for (int i = 0; i < RUN_UPLOADS; i++) {
+    if (hw_done(r->h, r->uploads[i])) return upload_chunk(r, p, &r->uploads[i]);
   }
-  int slot = -1;
-  for (int i = 0; i < RUN_UPLOADS && slot < 0; i++) {
-    if (hw_done(r->h, r->uploads[i])) slot = i;
-  }
-  bool last = false;
-  if (slot < 0) return ERR_NONE;
-  e = upload_chunk(r, p, &r->uploads[slot], &last);
-  if (e || !last) return e;
-  if (r->o.uploaded) r->o.uploaded(r->o.user, w);
-  r->at_row = 0;
-  r->at_part++;
-  if (!part_of_stack(r, r->at_stack, r->at_part)) next_stack(r);
   return ERR_NONE;
 }
 

@@ -20,6 +20,11 @@ typedef struct run_opts {
   const char *off;   /* fusions switched off */
   /* Called when a weight is on the device, so that its file pages may go; may be NULL. */
   void (*uploaded)(void *user, const ir_tensor *t);
+  /* For weights whose bytes are not in memory (ir_tensor.data NULL; a browser): begins putting `size`
+   * bytes at `off` of file part `part` into buffer `dst` at dst_off (multiples of 4, or dst's end);
+   * `fetched` then tells when that is done, or failed. One at a time. */
+  err (*fetch)(void *user, uint32_t part, uint64_t off, uint64_t size, hw_buf dst, uint64_t dst_off);
+  bool (*fetched)(void *user, err *e);
   void *user;
 } run_opts;
 

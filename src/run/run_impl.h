@@ -49,6 +49,7 @@ struct run {
   uint32_t at_stack, at_part, at_row; /* upload position */
   uint32_t at_kernel, at_program, at_table;
   hw_program pack_program;            /* of the stack being uploaded */
+  bool fetching;                      /* opts.fetch is under way for the chunk at hand */
   hw_ticket uploads[RUN_UPLOADS];
   uint64_t uploaded_bytes, upload_total;
 };
