@@ -4,8 +4,7 @@
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
 @group(0) @binding(1) var<storage, read_write> ids: array<u32>;
 @group(0) @binding(2) var<uniform> step: Step;
-var<workgroup> best: array<f32, 256>;
-var<workgroup> best_id: array<u32, 256>;
+#include "lib/reduce_best.wgsl"
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) t: u32) {
@@ -27,14 +26,6 @@ fn main(@builtin(local_invocation_index) t: u32) {
       id = i;
     }
   }
-  best[t] = most;
-  best_id[t] = id;
-  for (var n = 128u; n > 0u; n /= 2u) {
-    workgroupBarrier();
-    if (t < n && (best[t + n] > best[t] || (best[t + n] == best[t] && best_id[t + n] < best_id[t]))) {
-      best[t] = best[t + n];
-      best_id[t] = best_id[t + n];
-    }
-  }
+  best_of(most, id, t);
   if (t == 0u) { ids[0] = best_id[0]; }
 }

@@ -64,6 +64,10 @@
   X(FFN_MV, ffn_mv, "N K", "EPS", "W", "w:r x:r g:r y:w step:u")                                   \
   /* y[Y0+n] = W[ROW0+n] h. Replaces rmsnorm, matvec */                                            \
   X(NORM_MV, norm_mv, "N K ROW0 NTOT YN Y0", "EPS", "W", "w:r x:r g:r y:w step:u")                 \
+  /* part[p] = (value bits, id) of the greatest of the p-th share of the logits; argmax_join takes   \
+     the greatest of P shares, lowest id first. Replace argmax */                                  \
+  X(ARGMAX_PART, argmax_part, "N P", "", "", "logits:r part:w step:u")                             \
+  X(ARGMAX_JOIN, argmax_join, "P", "", "", "part:r ids:w step:u")                                  \
   /* ---- roles of prefill (M > 1) ---- */                                                         \
   /* y = r + x W^T. Replaces matmul, add */                                                        \
   X(MATMUL_RES, matmul_res, "N K M ROW0 NTOT", "", "W", "w:r x:r r:r y:w step:u")                  \

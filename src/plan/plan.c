@@ -160,6 +160,15 @@ void plan_emit_node(plan_builder *b, uint32_t i) {
 static void emit_sampler(plan_builder *b) {
   uint32_t n = b->g->tensors[b->g->logits].cols;
   plan_ref logits = {PLAN_REF_LOGITS, 0}, ids = {PLAN_REF_IDS, 0}, recent = {PLAN_REF_RECENT, 0};
+  if (b->o.part == PLAN_GREEDY && b->o.level == PLAN_ROLE) {
+    uint32_t parts = min_u32(256, div_up32(n, 512));
+    plan_ref part = plan_temp(b, 8ull * parts);
+    plan_emit(b, (kernel_spec){.op = KERNEL_ARGMAX_PART, .dim = {n, parts}}, "argmax", "argmax_split",
+              (plan_ref[]){logits, part, PLAN_STEP});
+    plan_emit(b, (kernel_spec){.op = KERNEL_ARGMAX_JOIN, .dim = {parts}}, "argmax", "argmax_split",
+              (plan_ref[]){part, ids, PLAN_STEP});
+    return;
+  }
   if (b->o.part == PLAN_GREEDY) {
     plan_emit(b, (kernel_spec){.op = KERNEL_ARGMAX, .dim = {n}}, "argmax", NULL,
               (plan_ref[]){logits, ids, PLAN_STEP});
