@@ -1,4 +1,5 @@
 /* Twin of attn_combine.wgsl. */
+#include <float.h>
 #include <math.h>
 
 #include "kernels/kernel_impl.h"
@@ -9,7 +10,7 @@ void attn_combine_twin(const hw_cpu_call *c) {
   const float *part = c->buf[0]; /* [H, S, D + 2] */
   float *y = c->buf[1];
   for (uint32_t i = 0; i < h; i++, part += n * (d + 2), y += d) {
-    float max = -INFINITY;
+    float max = -FLT_MAX;
     double sum = 0;
     for (uint32_t j = 0; j < n; j++) max = fmaxf(max, part[j * (d + 2) + d]);
     for (uint32_t j = 0; j < n; j++)

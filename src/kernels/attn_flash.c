@@ -14,7 +14,7 @@ void attn_flash_shape(const kernel_spec *s, kernel_shape *out) {
   *out = (kernel_shape){
       .workgroup = {threads, 1, 1},
       .groups = {(uint32_t)((m + bq - 1) / bq), (uint32_t)h, 1},
-      .workgroup_mem = (uint32_t)(4 * ((bq + bk) * (d + 4) + bq * (bk + 3))),
+      .workgroup_mem = (uint32_t)(16 * (bq + bk) * (d / 4 | 1)) + 4 * (bq * (bk + 2) + threads),
       .bytes = 4 * m * d * (2 * h) + 2 * m * d * g * dtype_get(s->type[0])->bytes,
       .flops = 2 * m * m * h * d,
       .tile = {bq, bk, threads, 0},

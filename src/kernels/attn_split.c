@@ -1,31 +1,26 @@
 /* Twin of attn_split.wgsl. */
-#include <math.h>
+#include <float.h>
 
-#include "base/math.h"
-#include "kernels/kernel_impl.h"
-
-static float kv_get(dtype t, const void *cache, uint64_t i) {
-  return t == DT_F32 ? ((const float *)cache)[i] : f16_to_f32(((const uint16_t *)cache)[i]);
-}
+#include "kernels/twin.h"
 
 /* One head over cache rows [begin, end): out is [D + 2], see the catalog. */
 static void split(const hw_cpu_call *c, uint32_t head, uint32_t begin, uint32_t end, float *out) {
   const kernel_spec *s = kernel_spec_of(c);
   const uint32_t d = s->dim[2], g = s->dim[1], group = head / (s->dim[0] / g);
   const float *q = (const float *)c->buf[0] + head * d;
-  float max = -INFINITY, sum = 0;
+  float max = -FLT_MAX, sum = 0;
   for (uint32_t i = 0; i < d; i++) out[i] = 0;
   for (uint32_t j = begin; j < end; j++) {
     const uint64_t row = ((uint64_t)j * g + group) * d;
     double dot = 0;
     for (uint32_t i = 0; i < d; i++)
-      dot += (double)q[i] * (double)kv_get(s->type[0], c->buf[1], row + i);
+      dot += (double)q[i] * (double)twin_kv_get(s->type[0], c->buf[1], row + i);
     const float score = (float)dot * s->f[0], old = max;
     max = fmaxf(max, score);
-    const float keep = expf(old - max), p = expf(score - max); /* exp(-inf) = 0 at first */
+    const float keep = expf(old - max), p = expf(score - max);
     sum = sum * keep + p;
     for (uint32_t i = 0; i < d; i++)
-      out[i] = out[i] * keep + p * kv_get(s->type[0], c->buf[2], row + i);
+      out[i] = out[i] * keep + p * twin_kv_get(s->type[0], c->buf[2], row + i);
   }
   out[d] = max;
   out[d + 1] = sum;
@@ -44,20 +39,19 @@ void attn_split_twin(const hw_cpu_call *c) {
 }
 
 /* HEADS: query heads that one workgroup computes from the same keys and values, KEYS: cache rows
- * that it takes at a time. */
+ * that it takes at a time, LANES: threads a key. KEYS * LANES is a multiple of THREADS. */
 enum { MAX_HEADS = 4, KEYS = 32, THREADS = 128 };
 
-/* Bytes moved depend on the context: those of one full chunk of every split are given. */
+/* Bytes and flops depend on the context: those of one full chunk of every split are given. */
 void attn_split_shape(const kernel_spec *s, kernel_shape *out) {
   const uint32_t h = s->dim[0], g = s->dim[1], d = s->dim[2], n = s->dim[3], group = h / g;
   uint32_t heads = min_u32(MAX_HEADS, group);
   while (group % heads) heads--;
   const uint32_t lanes = d / 4 % 8 ? 4 : 8;
-  const uint32_t red = max_u32(KEYS * lanes * heads, THREADS / (d / 4) * d);
   *out = (kernel_shape){
       .workgroup = {THREADS, 1, 1},
       .groups = {h / heads, n, 1},
-      .workgroup_mem = 4 * (heads * d + red + heads * KEYS + 3 * heads),
+      .workgroup_mem = 4 * (heads * (d + KEYS * (lanes + 2) + 1) + 4 * THREADS + 4 * THREADS / d),
       .bytes = 2ull * KEYS * n * g * d * dtype_get(s->type[0])->bytes + 4ull * h * d * (n + 1),
       .flops = 4ull * KEYS * n * h * d,
       .tile = {heads, KEYS, THREADS, lanes},

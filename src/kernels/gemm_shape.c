@@ -3,13 +3,13 @@
 
 #include "base/math.h"
 
-/* Tiles of BM tokens by BN rows, TM by 4 values a thread, KS values of k staged at a time; the
- * first that gives MIN_GROUPS workgroups is taken, else the last. */
+/* Tiles of BM tokens by BN rows, TM by 4 values a thread; the first that gives MIN_GROUPS
+ * workgroups is taken, else the last. BM and BN: multiples of 8; (BM / TM) * (BN / 4) threads, at
+ * most 256. */
 typedef struct gemm_tile {
-  uint32_t bm, bn, tm, ks;
+  uint32_t bm, bn, tm;
 } gemm_tile;
-static const gemm_tile tiles[] = {
-    {128, 64, 8, 16}, {64, 64, 4, 32}, {32, 64, 4, 32}, {32, 32, 4, 32}};
+static const gemm_tile tiles[] = {{64, 64, 4}, {32, 64, 4}, {32, 32, 4}};
 enum { N_TILES = sizeof tiles / sizeof tiles[0], MIN_GROUPS = 132 };
 
 void gemm_shape(uint32_t n, uint32_t k, uint32_t m, dtype w, kernel_shape *out) {
@@ -19,9 +19,9 @@ void gemm_shape(uint32_t n, uint32_t k, uint32_t m, dtype w, kernel_shape *out) 
   *out = (kernel_shape){
       .workgroup = {t.bm / t.tm * (t.bn / 4), 1, 1},
       .groups = {div_up32(n, t.bn), div_up32(m, t.bm), 1},
-      .workgroup_mem = 4 * t.ks * (t.bm + t.bn),
+      .workgroup_mem = 4 * 32 * (t.bm + t.bn),
       .bytes = n * dtype_row_bytes(w, k) + 4ull * m * k + 4ull * m * n,
       .flops = 2ull * n * k * m,
-      .tile = {t.bm, t.bn, t.tm, t.ks},
+      .tile = {t.bm, t.bn, t.tm, 0},
   };
 }

@@ -7,18 +7,8 @@
 #define X(id, name, dims, consts, types, binds)                                                    \
   void name##_twin(const hw_cpu_call *c);                                                          \
   void name##_shape(const kernel_spec *s, kernel_shape *out);
-KERNELS_BASE(X)
+KERNELS(X)
 #undef X
-#define X(id, name, dims, consts, types, binds)                                                    \
-  __attribute__((weak)) void name##_twin(const hw_cpu_call *c);                                    \
-  __attribute__((weak)) void name##_shape(const kernel_spec *s, kernel_shape *out);
-KERNELS_ROLE(X)
-#undef X
-
-/* Workgroups of the forms that lib/mv.wgsl and lib/mm.wgsl describe: y of n rows from an x of k, and
- * a product of n by m. Bytes and flops are left to the op. */
-kernel_shape kernel_mv_shape(uint32_t n, uint32_t k);
-kernel_shape kernel_mm_shape(uint32_t n, uint32_t m);
 
 /* Fast forms of the cpu back end (cpu_*.c): NULL where the twin is fast enough. */
 void rmsnorm_fast(const hw_cpu_call *c);

@@ -6,7 +6,7 @@
 #include "kernels/kernel.h"
 
 /* `outs` outputs, each made from `per` rows of W, [outs * per, k]; a workgroup computes whole units
- * of `unit` rows. Sets all but cpu_scratch. */
+ * of `unit` rows (1, 2 or 4). Sets all but cpu_scratch. */
 void mv_shape(const kernel_spec *s, uint32_t outs, uint32_t per, uint32_t unit, uint32_t k,
               kernel_shape *out);
 

@@ -1,8 +1,8 @@
 /* Twin of qkv_mv.wgsl. */
 #include <assert.h>
 
-#include "base/math.h"
 #include "kernels/mv_shape.h"
+#include "kernels/twin.h"
 #include "kernels/twin_chain.h"
 
 /* The rows of the stack q, k, v that both the tensor and one part of the stack hold. */
@@ -15,12 +15,7 @@ static span meet(const uint32_t *d, uint32_t base, uint32_t n) {
 }
 
 static void store(dtype kv, void *cache, uint64_t at, const float *x, uint32_t n) {
-  for (uint32_t i = 0; i < n; i++) {
-    if (kv == DT_F32)
-      ((float *)cache)[at + i] = x[i];
-    else
-      ((uint16_t *)cache)[at + i] = f32_to_f16(x[i]);
-  }
+  for (uint32_t i = 0; i < n; i++) twin_kv_put(kv, cache, at + i, x[i]);
 }
 
 void qkv_mv_twin(const hw_cpu_call *c) {

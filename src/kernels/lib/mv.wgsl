@@ -1,40 +1,53 @@
-// Work of a matrix-vector product in workgroups of 256: MV_TPR threads share a row (lanes on
-// neighbouring blocks), each thread has MV_R rows, MV_STEP apart. Needs const N, K, one
-// lib/w_<type>.wgsl. The grid is kernel_mv_shape (matvec.c).
-//   let row = mv_row(wid, num, t);           // its i-th row is row + i * MV_STEP, i < MV_R
-//   for each staged part: mv_add(row, ROW0, kb, t);
-//   let v = mv_sum(mv_acc[i], t);            // by all threads; valid where mv_first(t)
-// Rows from N on are computed as row N-1: do not store them.
-const MV_TPR = 8u << (u32(K >= 512u) + u32(K >= 1024u));
-const MV_R = 1u + 3u * u32(N >= 16384u);
-const MV_STEP = 256u / MV_TPR;
-const MV_ROWS = MV_STEP * MV_R;             // rows a workgroup
-var<workgroup> mv_buf: array<f32, 256>;
-var<private> mv_acc: array<f32, MV_R>;
+// Core of the matrix-vector kernels: W x for the MV_ROWS rows of a workgroup, MV_LANES threads a row
+// on neighbouring blocks, MV_RPT rows a thread. Needs const K, T0 to T2 (mv_shape.c chooses them), one
+// lib/w_<type>.wgsl, and
+//   fn mv_row(wg: u32, r: u32) -> u32    row in W's stack of the workgroup's row r < MV_ROWS; any row
+//                                        that is there when r lies beyond the end
+//   fn mv_x(i: u32) -> vec4f             the i-th four values of x; called once for each i
+// After mv(wg, t) by all threads and a barrier, mv_sum(r) is the product of row r, in any thread.
+// With subgroups, thread t is taken to be lane t % SG of its subgroup.
+#include "lib/mv_{SG}.wgsl"
+const MV_ROWS = T0;
+const MV_RPT = T1;
+const MV_LANES = T2;
+const MV_WG = MV_ROWS / MV_RPT * MV_LANES;
+const MV_BLOCKS = (XB + MV_LANES - 1u) / MV_LANES; // blocks of a staged part that a lane reads
+const MV_PARTS = MV_LANES / MV_FOLD;               // partial sums of a row
+const MV_STRIDE = MV_PARTS | 1u;                   // odd: threads on neighbouring rows hit all banks
+var<workgroup> mv_part: array<f32, MV_ROWS * MV_STRIDE>;
 
-fn mv_row(wid: vec3u, num: vec3u, t: u32) -> u32 {
-  return (wid.x + wid.y * num.x) * MV_ROWS + t / MV_TPR;
-}
-fn mv_first(t: u32) -> bool { return t % MV_TPR == 0u; }
-
-fn mv_add(row: u32, row0: u32, kb: u32, t: u32) {
-  let n = xs_blocks(kb);
-  for (var xb = t % MV_TPR; xb < n; xb += MV_TPR) {
-    for (var i = 0u; i < MV_R; i++) {
-      let r = row0 + min(row + i * MV_STEP, N - 1u);
-      mv_acc[i] += W_dot(r * (K / 32u) + kb + xb, xb);
+fn mv(wg: u32, t: u32) {
+  let lane = t % MV_LANES;
+  let r0 = t / MV_LANES * MV_RPT;
+  var acc: array<f32, MV_RPT>;
+  for (var kb = 0u; kb < K / 32u; kb += XB) {
+    // All loads of weights are under way before the first wait.
+    var raw: array<W_Raw, MV_RPT * MV_BLOCKS>;
+    for (var j = 0u; j < MV_RPT; j++) {
+      let row = mv_row(wg, r0 + j);
+      for (var i = 0u; i < MV_BLOCKS; i++) {
+        raw[j * MV_BLOCKS + i] = W_load(row, min(kb + i * MV_LANES + lane, K / 32u - 1u));
+      }
     }
+    let n = xs_blocks(kb);
+    for (var i = t; i < n * 8u; i += MV_WG) { xs_put(i, mv_x(kb * 8u + i)); }
+    xs_ready(t);
+    for (var i = 0u; i < MV_BLOCKS; i++) {
+      let xb = i * MV_LANES + lane;
+      if (xb < n) {
+        for (var j = 0u; j < MV_RPT; j++) { acc[j] += W_mul(raw[j * MV_BLOCKS + i], xb); }
+      }
+    }
+    if (K / 32u > XB) { workgroupBarrier(); }
+  }
+  for (var j = 0u; j < MV_RPT; j++) {
+    let v = mv_fold(acc[j]);
+    if (t % MV_FOLD == 0u) { mv_part[(r0 + j) * MV_STRIDE + lane / MV_FOLD] = v; }
   }
 }
 
-fn mv_sum(v: f32, t: u32) -> f32 {
-  mv_buf[t] = v;
-  for (var n = MV_TPR / 2u; n > 0u; n /= 2u) {
-    workgroupBarrier();
-    if (t % MV_TPR < n) { mv_buf[t] += mv_buf[t + n]; }
-  }
-  workgroupBarrier();
-  let r = mv_buf[t];
-  workgroupBarrier();
-  return r;
+fn mv_sum(r: u32) -> f32 {
+  var s = 0.0;
+  for (var i = 0u; i < MV_PARTS; i++) { s += mv_part[r * MV_STRIDE + i]; }
+  return s;
 }

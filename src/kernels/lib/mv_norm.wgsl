@@ -1,0 +1,20 @@
+// x as lib/mv.wgsl reads it: times the gains g of rmsnorm, the squares summed on the way; the sums of
+// rows are multiplied by mv_scale() afterwards, so that nobody waits for it. Needs const EPS.
+//   mv(wg, t); mv_norm(t); workgroupBarrier(); ... mv_sum(r) * mv_scale()
+var<private> mv_squares: f32;
+var<workgroup> mv_norm_part: array<f32, MV_WG / MV_FOLD>;
+
+fn mv_x(i: u32) -> vec4f {
+  let v = x[i];
+  mv_squares += dot(v, v);
+  return v * g[i];
+}
+fn mv_norm(t: u32) {
+  let s = mv_fold(mv_squares);
+  if (t % MV_FOLD == 0u) { mv_norm_part[t / MV_FOLD] = s; }
+}
+fn mv_scale() -> f32 {
+  var s = 0.0;
+  for (var i = 0u; i < MV_WG / MV_FOLD; i++) { s += mv_norm_part[i]; }
+  return inverseSqrt(s / f32(K) + EPS);
+}
