@@ -51,7 +51,7 @@ void attn_split_shape(const kernel_spec *s, kernel_shape *out) {
   *out = (kernel_shape){
       .workgroup = {THREADS, 1, 1},
       .groups = {h / heads, n, 1},
-      .workgroup_mem = 4 * (heads * (d + KEYS * (lanes + 2) + 1) + 4 * THREADS + 4 * THREADS / d),
+      .workgroup_mem = 4 * (heads * (d + KEYS * (lanes + 3) + 1) + 4 * THREADS + 4 * THREADS / d),
       .bytes = 2ull * KEYS * n * g * d * dtype_get(s->type[0])->bytes + 4ull * h * d * (n + 1),
       .flops = 4ull * KEYS * n * h * d,
       .tile = {heads, KEYS, THREADS, lanes},

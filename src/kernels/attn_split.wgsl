@@ -23,6 +23,7 @@ const VPER = (KEYS + VG - 1u) / VG;   // values of a chunk that a thread reads
 const LOWEST = -3.4028234e38;
 var<workgroup> qs: array<vec4f, HEADS * V4>;
 var<workgroup> dots: array<f32, HEADS * KEYS * (LANES + 1u)>;
+var<workgroup> scores: array<f32, HEADS * KEYS>;
 var<workgroup> ps: array<f32, HEADS * KEYS>;
 var<workgroup> maxs: array<f32, HEADS>;
 var<workgroup> accs: array<vec4f, WG>;
@@ -68,16 +69,15 @@ fn main(@builtin(workgroup_id) wid: vec3u, @builtin(local_invocation_index) t: u
     for (var i = t; i < HEADS * KEYS; i += WG) {
       var s = 0.0;
       for (var l = 0u; l < LANES; l++) { s += dots[i * (LANES + 1u) + l]; }
-      ps[i] = select(LOWEST, s, base + i % KEYS < end);
+      scores[i] = select(LOWEST, s, base + i % KEYS < end);
     }
     workgroupBarrier();
-    if (t < HEADS) {
-      var m = LOWEST;
-      for (var j = 0u; j < KEYS; j++) { m = max(m, ps[t * KEYS + j]); }
-      maxs[t] = m;
+    for (var i = t; i < HEADS * KEYS; i += WG) {
+      var m = scores[i];
+      for (var j = 0u; j < KEYS; j++) { m = max(m, scores[i / KEYS * KEYS + j]); }
+      ps[i] = exp(scores[i] - m);
+      if (i % KEYS == 0u) { maxs[i / KEYS] = m; }
     }
-    workgroupBarrier();
-    for (var i = t; i < HEADS * KEYS; i += WG) { ps[i] = exp(ps[i] - maxs[i / KEYS]); }
     workgroupBarrier();
     for (var h = 0u; h < HEADS; h++) {
       var c = vec4f(0.0);

@@ -2,12 +2,17 @@
 // rows are multiplied by mv_scale() afterwards, so that nobody waits for it. Needs const EPS.
 //   mv(wg, t); mv_norm(t); workgroupBarrier(); ... mv_sum(r) * mv_scale()
 var<private> mv_squares: f32;
+var<private> mv_new: array<vec4f, MV_X>;
+var<private> mv_gain: array<vec4f, MV_X>;
 var<workgroup> mv_norm_part: array<f32, MV_WG / MV_FOLD>;
 
-fn mv_x(i: u32) -> vec4f {
-  let v = x[i];
-  mv_squares += dot(v, v);
-  return v * g[i];
+fn mv_x(c: u32, i: u32) {
+  mv_new[c] = x[i];
+  mv_gain[c] = g[i];
+}
+fn mv_stage(c: u32) -> vec4f {
+  mv_squares += dot(mv_new[c], mv_new[c]);
+  return mv_new[c] * mv_gain[c];
 }
 fn mv_norm(t: u32) {
   let s = mv_fold(mv_squares);
