@@ -97,12 +97,16 @@ static uint32_t norm_qkv(plan_builder *b, uint32_t i, uint32_t end, const char *
   return 8;
 }
 
+/* On an NVIDIA H200 (driver 580), SmolLM2: 16 splits 1,243 tok/s against 1,105 with 8 at depth 512; 32
+ * splits 1,040 against 718 with 8 at depth 4,096. The grid is recorded, so the context decides. */
+static uint32_t default_splits(uint32_t ctx) { return ctx <= 2048 ? 16 : ctx <= 16384 ? 32 : 64; }
+
 static uint32_t attention_split(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
   (void)end;
   const ir_node *n = &b->g->nodes[i];
   if (n->op != IR_ATTENTION) return 0;
   uint32_t h = n->a[0], d = b->g->tensors[n->in[0]].cols / h;
-  uint32_t s = b->o.splits ? b->o.splits : 8;
+  uint32_t s = b->o.splits ? b->o.splits : default_splits(b->o.ctx);
   plan_ref part = plan_temp(b, 4ull * h * s * (d + 2));
   kernel_spec split = {.op = KERNEL_ATTN_SPLIT, .dim = {h, n->a[1], d, s}, .f = {n->f}, .type = {b->o.kv}};
   kernel_spec combine = {.op = KERNEL_ATTN_COMBINE, .dim = {h, d, s}};
