@@ -19,7 +19,7 @@ typedef struct cpu_buf {
 typedef struct cpu_kernel {
   hw_cpu_fn fn;
   const void *ctx;
-  uint64_t scratch;
+  uint64_t own_at, own; /* in the scratch: where the threads' own parts begin, bytes of each */
   bool single;
 } cpu_kernel;
 
@@ -133,16 +133,19 @@ static err cpu_buf_write(void *self, void *p, uint64_t off, const void *data, ui
 
 static err cpu_kernel_new(void *self, const hw_kernel_desc *d, void **out) {
   cpu_device *c = self;
-  if (d->cpu_scratch > c->scratch_size) {
-    void *p = mem_alloc((size_t)d->cpu_scratch);
-    if (!p) return mem_err(d->label, d->cpu_scratch);
+  const uint64_t own_at = round_up(d->cpu_scratch, 64), own = round_up(d->cpu_own, 64);
+  const uint64_t scratch = own_at + own * hw_cpu_pool_threads(c->pool);
+  if (scratch > c->scratch_size) {
+    void *p = scratch > SIZE_MAX ? NULL : mem_alloc((size_t)scratch);
+    if (!p) return mem_err(d->label, scratch);
     mem_free(c->scratch);
     c->scratch = p;
-    c->scratch_size = d->cpu_scratch;
+    c->scratch_size = scratch;
   }
   cpu_kernel *k = mem_zalloc(1, sizeof *k);
   if (!k) return mem_err(d->label, sizeof *k);
-  *k = (cpu_kernel){.fn = d->cpu, .ctx = d->cpu_ctx, .scratch = d->cpu_scratch, .single = d->cpu_single};
+  *k = (cpu_kernel){.fn = d->cpu, .ctx = d->cpu_ctx, .own_at = own_at, .own = own,
+                    .single = d->cpu_single};
   *out = k;
   return ERR_NONE;
 }
@@ -188,7 +191,7 @@ static void run_step(const cpu_device *c, const cpu_step *st, uint32_t thread, u
   hw_cpu_call call = {.ctx = k->ctx, .buf = st->buf, .size = st->size,
                       .groups = {st->groups[0], st->groups[1], st->groups[2]},
                       .thread = thread, .n_threads = k->single ? 1 : n, .scratch = c->scratch,
-                      .pool = c->pool};
+                      .own = (char *)c->scratch + k->own_at + thread * k->own, .pool = c->pool};
   k->fn(&call);
 }
 

@@ -35,7 +35,7 @@ void hw_cpu_name(char *out, uint32_t size) { snprintf(out, size, "WebAssembly");
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { SPINS = 20000, MAX_THREADS = 256 };
+enum { SPINS = 20000 };
 
 typedef struct worker {
   struct hw_cpu_pool *pool;
@@ -132,7 +132,7 @@ err hw_cpu_pool_new(uint32_t threads, hw_cpu_pool **out) {
   *out = NULL;
   hw_cpu_pool *p = mem_zalloc(1, sizeof *p);
   if (!p) return mem_err("thread pool", sizeof *p);
-  p->n = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+  p->n = threads < 1 ? 1 : threads > HW_MAX_THREADS ? HW_MAX_THREADS : threads;
   p->workers = mem_zalloc(p->n, sizeof *p->workers);
   if (!p->workers) {
     mem_free(p);

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 
-enum { HW_MAX_BINDINGS = 10, HW_LABEL = 96 };
+enum { HW_MAX_BINDINGS = 10, HW_LABEL = 96, HW_MAX_THREADS = 256 };
 
 typedef struct hw hw;
 typedef struct hw_buf { uint32_t id; } hw_buf;         /* {0} is "none" */
@@ -98,6 +98,7 @@ typedef struct hw_cpu_call {
   uint32_t groups[3];
   uint32_t thread, n_threads;
   void *scratch;                    /* shared by the threads; hw_kernel_desc.cpu_scratch bytes */
+  void *own;                        /* this thread's; cpu_own bytes, 64-byte aligned */
   struct hw_cpu_pool *pool;
 } hw_cpu_call;
 typedef void (*hw_cpu_fn)(const hw_cpu_call *c);
@@ -113,7 +114,7 @@ typedef struct hw_kernel_desc {
   uint32_t workgroup_mem;           /* bytes of var<workgroup>, for validation */
   hw_cpu_fn cpu;                    /* needed by the cpu back end */
   const void *cpu_ctx;              /* valid until the kernel is freed */
-  uint64_t cpu_scratch;             /* bytes */
+  uint64_t cpu_scratch, cpu_own;    /* bytes: shared by the threads, of each */
   bool cpu_single;                  /* small: one thread runs it alone (n_threads is 1) */
 } hw_kernel_desc;
 /* Compiles asynchronously; the text need not outlive the call. */

@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "base/math.h"
+#include "kernels/cpu_isa.h"
 #include "kernels/kernel_impl.h"
 
 static const kernel_def defs[] = {
 #define X(id, name, dims, consts, types, binds)                                                    \
-  [KERNEL_##id] = {#name, dims, consts, types, binds, name##_twin, NULL, NULL, name##_shape},
+  [KERNEL_##id] = {#name, dims, consts, types, binds, name##_twin, name##_shape},
     KERNELS(X)
 #undef X
 };
@@ -213,9 +214,15 @@ err kernel_new(hw *h, const kernel_spec *s, bool twin, arena *keep, hw_kernel *o
                          .cpu_scratch = shape.cpu_scratch, .cpu_single = shape.cpu_single};
   memcpy(desc.workgroup, shape.workgroup, sizeof desc.workgroup);
   desc.n_bind = parse_binds(d->binds, desc.bind);
-  hw_cpu_fn fast = s->rounds && d->fast_rounding ? d->fast_rounding : d->fast;
-  desc.cpu = twin || !fast ? d->twin : fast;
-  if (desc.cpu == d->twin) desc.cpu_single = true;
+  hw_cpu_fn fast = twin ? NULL : kernel_cpu_fast(s->op, s->rounds);
+  desc.cpu = fast ? fast : d->twin;
+  if (fast) {
+    kernel_cpu_shape(s, &shape);
+    desc.cpu_scratch = shape.cpu_scratch;
+    desc.cpu_own = shape.cpu_own;
+  } else {
+    desc.cpu_single = true;
+  }
   buf text = {0};
   err e = ERR_NONE;
   if (hw_get_caps(h)->kind != HW_CPU) {

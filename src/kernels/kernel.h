@@ -44,7 +44,7 @@ typedef struct kernel_shape {
   uint32_t workgroup[3];
   uint32_t groups[3];
   uint32_t workgroup_mem;      /* bytes */
-  uint64_t cpu_scratch;        /* bytes, shared by the threads of the fast form */
+  uint64_t cpu_scratch, cpu_own; /* bytes that the fast form shares, and of each thread */
   uint64_t bytes, flops;       /* moved and done, with all M rows */
   bool cpu_single;             /* too small to share among threads */
   uint32_t tile[4];            /* tunables, chosen here only: `const T0` .. T3 of the text; 0: none */
@@ -53,9 +53,8 @@ typedef struct kernel_shape {
 
 typedef struct kernel_def {
   const char *name, *dims, *consts, *types, *binds;
-  hw_cpu_fn twin;              /* simple; the definition. Called with one thread */
-  hw_cpu_fn fast;              /* exact up to summation order; NULL: the twin */
-  hw_cpu_fn fast_rounding;     /* may round activations to 8 bits; NULL: fast */
+  hw_cpu_fn twin;              /* simple; the definition. Called with one thread; the fast
+                                  forms are in cpu_isa.h */
   void (*shape)(const kernel_spec *s, kernel_shape *out);
 } kernel_def;
 

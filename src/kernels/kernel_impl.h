@@ -10,16 +10,6 @@
 KERNELS(X)
 #undef X
 
-/* Fast forms of the cpu back end (cpu_*.c): NULL where the twin is fast enough. */
-void rmsnorm_fast(const hw_cpu_call *c);
-void matvec_fast(const hw_cpu_call *c);
-void matvec_fast_rounding(const hw_cpu_call *c);
-void matmul_fast(const hw_cpu_call *c);
-void matmul_fast_rounding(const hw_cpu_call *c);
-void attention_fast(const hw_cpu_call *c);
-void silu_mul_fast(const hw_cpu_call *c);
-void add_fast(const hw_cpu_call *c);
-
 /* The generated texts: every .wgsl file by its path under src/kernels. */
 typedef struct kernel_text {
   const char *path, *text;

@@ -1,0 +1,207 @@
+/* Vectors of one instruction-set level; included by the files that compile cpu_forms.h, which set
+ *   CPU_LEVEL 0 base, 1 AVX2+FMA+F16C, 2 with AVX-VNNI, 3 AVX-512 (F, BW, VL, DQ), 4 with its VNNI.
+ * Written with the vector extensions that gcc and clang share; intrinsics only where these have no
+ * word for it. All functions are inlined into forms compiled for that level. */
+#ifndef FRIT_KERNELS_CPU_VEC_H
+#define FRIT_KERNELS_CPU_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/math.h"
+
+#if CPU_LEVEL > 0
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline, unused))
+#define UNROLL _Pragma("GCC unroll 16")
+
+#if CPU_LEVEL >= 3
+enum { VW = 16 };
+#elif CPU_LEVEL >= 1
+enum { VW = 8 };
+#else
+enum { VW = 4 };
+#endif
+#define CPU_VNNI (CPU_LEVEL == 2 || CPU_LEVEL == 4)
+
+typedef float vf __attribute__((vector_size(4 * VW)));
+typedef int32_t vi __attribute__((vector_size(4 * VW)));
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef uint8_t u8x16 __attribute__((vector_size(16)));
+
+INLINE vf v_load(const float *p) {
+  vf v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+INLINE void v_store(float *p, vf v) { memcpy(p, &v, sizeof v); }
+INLINE vf v_set(float x) { return x - (vf){0}; }
+INLINE vi vi_set(int32_t x) { return x - (vi){0}; }
+INLINE vi vi_load(const void *p) {
+  vi v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+INLINE vf v_from_int(vi v) { return __builtin_convertvector(v, vf); }
+INLINE u8x16 load_16(const void *p) {
+  u8x16 v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+/* a * b + c, rounded once where the level can. */
+INLINE vf v_fma(vf a, vf b, vf c) {
+#if CPU_LEVEL >= 3
+  return _mm512_fmadd_ps(a, b, c);
+#elif CPU_LEVEL >= 1
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(__aarch64__)
+  return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+  return a * b + c;
+#endif
+}
+
+/* Lanes of a where the mask (0 or -1 a lane) is set, else of b. */
+INLINE vf v_select(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
+INLINE vf v_max(vf a, vf b) {
+#if CPU_LEVEL >= 3
+  return _mm512_max_ps(a, b);
+#elif CPU_LEVEL >= 1
+  return _mm256_max_ps(a, b);
+#else
+  return v_select(a > b, a, b);
+#endif
+}
+INLINE vf v_min(vf a, vf b) { return -v_max(-a, -b); }
+INLINE vf v_abs(vf a) { return (vf)((vi)a & vi_set(0x7FFFFFFF)); }
+
+INLINE float v_sum(vf v) {
+  float a[VW], s = 0;
+  v_store(a, v);
+  for (int n = VW / 2; n >= 1; n /= 2) UNROLL for (int i = 0; i < n; i++) a[i] += a[i + n];
+  s = a[0];
+  return s;
+}
+INLINE float v_hmax(vf v) {
+  float a[VW];
+  v_store(a, v);
+  for (int i = 1; i < VW; i++) a[0] = a[i] > a[0] ? a[i] : a[0];
+  return a[0];
+}
+
+/* e^x. Cephes' expf: x = n ln 2 + r, |r| <= ln 2 / 2, a polynomial of degree 7 in r; below 2 units
+ * in the last place over [-87.3, 88]; 0 below, e^88 above. */
+INLINE vf v_exp(vf x) {
+  vi keep = x > v_set(-87.3f);
+  x = v_min(v_max(x, v_set(-87.3f)), v_set(88.0f));
+  vf t = v_fma(x, v_set(1.44269504f), v_set(12582912.0f));
+  vi n = (vi)t - vi_set(0x4B400000);
+  vf nf = v_from_int(n);
+  vf r = v_fma(nf, v_set(-0.693359375f), x);
+  r = v_fma(nf, v_set(2.12194440e-4f), r);
+  vf p = v_set(1.9875691500e-4f);
+  p = v_fma(p, r, v_set(1.3981999507e-3f));
+  p = v_fma(p, r, v_set(8.3334519073e-3f));
+  p = v_fma(p, r, v_set(4.1665795894e-2f));
+  p = v_fma(p, r, v_set(1.6666665459e-1f));
+  p = v_fma(p, r, v_set(5.0000001201e-1f));
+  p = v_fma(p, r * r, r + v_set(1.0f));
+  p = (vf)((vi)p + (n << 23));
+  return (vf)((vi)p & keep);
+}
+
+/* 16 bytes as floats, into 16 / VW vectors. */
+INLINE void v_from_u8(u8x16 b, vf *out) {
+#if CPU_LEVEL >= 3
+  out[0] = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32((__m128i)b));
+#elif CPU_LEVEL >= 1
+  out[0] = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32((__m128i)b));
+  out[1] = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64((__m128i)b, (__m128i)b)));
+#else
+  typedef uint16_t u16x8 __attribute__((vector_size(16)));
+  u8x16 z = {0};
+  u16x8 zz = {0};
+  u16x8 lo =
+      (u16x8)__builtin_shufflevector(b, z, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  u16x8 hi = (u16x8)__builtin_shufflevector(b, z, 8, 16, 9, 17, 10, 18, 11, 19, 12, 20, 13, 21, 14,
+                                            22, 15, 23);
+  out[0] = v_from_int((vi)__builtin_shufflevector(lo, zz, 0, 8, 1, 9, 2, 10, 3, 11));
+  out[1] = v_from_int((vi)__builtin_shufflevector(lo, zz, 4, 8, 5, 9, 6, 10, 7, 11));
+  out[2] = v_from_int((vi)__builtin_shufflevector(hi, zz, 0, 8, 1, 9, 2, 10, 3, 11));
+  out[3] = v_from_int((vi)__builtin_shufflevector(hi, zz, 4, 8, 5, 9, 6, 10, 7, 11));
+#endif
+}
+INLINE void v_from_s8(u8x16 b, vf *out) {
+#if CPU_LEVEL >= 3
+  out[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32((__m128i)b));
+#elif CPU_LEVEL >= 1
+  out[0] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32((__m128i)b));
+  out[1] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64((__m128i)b, (__m128i)b)));
+#else
+  v_from_u8(b ^ 128, out);
+  for (int i = 0; i < 16 / VW; i++) out[i] -= 128.0f;
+#endif
+}
+
+/* A finite half at any address. Below AVX2: exponent moved into place by a multiplication, exact
+ * for subnormals too. */
+INLINE float half_at(const void *p) {
+#if CPU_LEVEL >= 1
+  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(load_u16(p))));
+#else
+  uint32_t h = load_u16(p);
+  return bits_f32(f32_bits(bits_f32((h & 0x7FFFu) << 13) * 0x1p112f) | (h & 0x8000u) << 16);
+#endif
+}
+
+/* VW values of an F32, F16 or BF16 row from element i on. */
+INLINE vf v_load_as(dtype t, const void *row, size_t i) {
+  if (t == DT_F32) return v_load((const float *)row + i);
+  const uint8_t *p = (const uint8_t *)row + 2 * i;
+  vf v;
+#if CPU_LEVEL >= 3
+  __m256i h;
+  memcpy(&h, p, sizeof h);
+  v = t == DT_F16 ? _mm512_cvtph_ps(h)
+                  : _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+#elif CPU_LEVEL >= 1
+  __m128i h;
+  memcpy(&h, p, sizeof h);
+  v = t == DT_F16 ? _mm256_cvtph_ps(h)
+                  : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+#else
+  float a[VW];
+  for (int j = 0; j < VW; j++)
+    a[j] = t == DT_F16 ? half_at(p + 2 * j) : bf16_to_f32(load_u16(p + 2 * j));
+  v = v_load(a);
+#endif
+  return v;
+}
+INLINE float load_as(dtype t, const void *row, size_t i) {
+  if (t == DT_F32) return load_f32((const float *)row + i);
+  const uint8_t *p = (const uint8_t *)row + 2 * i;
+  return t == DT_F16 ? half_at(p) : bf16_to_f32(load_u16(p));
+}
+
+/* dst[j * dst_row + i] = src[i * src_row + j] for i, j < 4. */
+INLINE void transpose_4x4(const float *src, size_t src_row, float *dst, size_t dst_row) {
+  f32x4 r[4], t[4], o[4];
+  UNROLL for (int i = 0; i < 4; i++) memcpy(&r[i], src + i * src_row, sizeof r[i]);
+  t[0] = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  t[1] = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  t[2] = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  t[3] = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  o[0] = __builtin_shufflevector(t[0], t[2], 0, 1, 4, 5);
+  o[1] = __builtin_shufflevector(t[0], t[2], 2, 3, 6, 7);
+  o[2] = __builtin_shufflevector(t[1], t[3], 0, 1, 4, 5);
+  o[3] = __builtin_shufflevector(t[1], t[3], 2, 3, 6, 7);
+  UNROLL for (int j = 0; j < 4; j++) memcpy(dst + j * dst_row, &o[j], sizeof o[j]);
+}
+
+#endif
