@@ -48,7 +48,9 @@ typedef struct cli_option {
   void *to;
   const char *arg;  /* what help calls the value */
   const char *help; /* with the default */
-  double min, max;  /* of numbers; both 0: from 0 on */
+  double min, max;  /* of numbers; max 0: no limit but the type's */
+  char preset[16];  /* set by cli_add: a number's value before parsing, for help that names no
+                       default */
 } cli_option;
 
 enum { CLI_MAX_OPTIONS = 48, CLI_MAX_ARGS = 4 };

@@ -11,7 +11,13 @@
 enum { HELP_COLUMN = 25, HELP_WIDTH = 80, HELP_ID = 1000 };
 
 void cli_add(cli_table *t, const cli_option *rows) {
-  for (; rows->name && t->n < CLI_MAX_OPTIONS; rows++) t->row[t->n++] = *rows;
+  for (; rows->name && t->n < CLI_MAX_OPTIONS; rows++) {
+    cli_option *o = &t->row[t->n++];
+    *o = *rows;
+    if (strstr(o->help, "default")) continue;
+    if (o->type == CLI_F32) snprintf(o->preset, sizeof o->preset, "%g", (double)*(float *)o->to);
+    if (o->type == CLI_U32) snprintf(o->preset, sizeof o->preset, "%u", *(uint32_t *)o->to);
+  }
 }
 
 /* ---- values ---- */
@@ -39,17 +45,13 @@ static int set_value(const cli_command *c, const cli_option *o, const char *text
     *(const char **)o->to = text;
     return CLI_GO;
   }
-  const char *end = text;
-  double v = NAN;
-  if (strspn(text, "0123456789.eE+-") > 0) {
-    char *stop;
-    v = strtod(text, &stop);
-    end = stop;
-    if (end == text) v = NAN;
-  }
+  size_t digits = strspn(text, "0123456789.eE+-"); /* what strtod takes beyond is no number here */
+  char *stop = NULL;
+  double v = digits ? strtod(text, &stop) : NAN;
+  const char *end = stop == text + digits ? stop : text;
   if (o->type == CLI_BYTES) v *= suffix(&end);
   double max = o->max > 0 ? o->max : o->type == CLI_U32 ? 4294967295.0 : 1e18;
-  bool good = *text && !*end && v >= o->min && v <= max;
+  bool good = end != text && !*end && v >= o->min && v <= max;
   if (good && o->type != CLI_F32) good = v == floor(v);
   if (!good) return bad_value(c, o, text);
   if (o->type == CLI_U32) *(uint32_t *)o->to = (uint32_t)v;
@@ -160,7 +162,10 @@ static void put_option(const cli_option *o) {
     putchar('\n');
     n = 0;
   }
-  put_wrapped(o->help, n);
+  char help[512];
+  snprintf(help, sizeof help, "%s%s%s%s", o->help, o->preset[0] ? " (default " : "", o->preset,
+           o->preset[0] ? ")" : "");
+  put_wrapped(help, n);
 }
 
 static void put_lines(const char *prefix, const char *lines) {

@@ -87,7 +87,7 @@ void cli_wait_step(cli_wait *w, bool progressed) {
     w->idle = 0;
     return;
   }
-  w->idle++;
+  if (w->idle++ < 4) return;
   long us = w->idle < 500 ? 20 : 200;
   nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
@@ -205,6 +205,10 @@ int cli_read_text(const cli_command *c, const cli_text *x, char **out, size_t *n
 }
 
 void cli_add_sampling(cli_table *t, sample_opts *o) {
+  const char *seed =
+      o->seed == UINT32_MAX
+          ? "of the draws: the same seed gives the same text (default: another each time)"
+          : "of the draws: the same seed gives the same text";
   cli_add(
       t,
       (cli_option[]){
@@ -238,10 +242,6 @@ void cli_add_sampling(cli_table *t, sample_opts *o) {
            .arg = "X",
            .max = 10,
            .help = "divides the logits of recent tokens (1: off)"},
-          {.name = "seed",
-           .type = CLI_U32,
-           .to = &o->seed,
-           .arg = "N",
-           .help = "of the draws: the same seed gives the same text"},
+          {.name = "seed", .type = CLI_U32, .to = &o->seed, .arg = "N", .help = seed},
           {0}});
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "kernels/cpu_isa.h"
 
 enum { MAX_ADAPTERS = 16 };
 
@@ -74,6 +75,7 @@ static int print_json(const found *f) {
   cJSON_AddStringToObject(cpu, "device", "cpu");
   cJSON_AddStringToObject(cpu, "name", f->cpu.name);
   cJSON_AddNumberToObject(cpu, "threads", f->cpu.threads);
+  cJSON_AddStringToObject(cpu, "isa", kernel_cpu_isa());
   return cli_print_json(j);
 }
 
@@ -98,7 +100,7 @@ static int run_devices(int argc, const char **argv) {
   else {
     for (uint32_t i = 0; i < f.n; i++) print_gpu(&f.gpu[i], i);
     if (!f.n) printf("no GPU: %s\n", f.why);
-    printf("cpu    %s, %u threads\n", f.cpu.name, f.cpu.threads);
+    printf("cpu    %s, %u threads, %s\n", f.cpu.name, f.cpu.threads, kernel_cpu_isa());
     status = cli_flush();
   }
   cli_args_free(&args);
@@ -111,7 +113,7 @@ const cli_command cli_devices = {
     .synopsis = "[--webgpu=PATH] [--json]",
     .text =
         "Lists every adapter that the WebGPU library reaches, with its features and limits, and "
-        "the CPU\nwith its threads. Nothing is opened. Without a "
+        "the CPU\nwith its threads and the instruction set in use. Nothing is opened. Without a "
         "WebGPU library,\nor with one that finds no GPU, it says so and lists the CPU.",
     .examples = "frit devices\nFRIT_WEBGPU=/opt/dawn/libwebgpu_dawn.so frit devices --json",
     .exit = "0 done (also without a GPU), 1 the library cannot be used",

@@ -11,8 +11,8 @@ static const cli_command cli_pull = {
     .name = "pull", .summary = "fetches a model file", .run = cmd_pull};
 
 static const cli_command *const commands[] = {
-    &cli_complete,   &cli_tokenize, &cli_inspect, &cli_devices, &cli_explain,
-    &cli_perplexity, &cli_logits,   &cli_pull,    &cli_synth,
+    &cli_chat,  &cli_complete,   &cli_tokenize, &cli_inspect, &cli_devices, &cli_explain,
+    &cli_bench, &cli_perplexity, &cli_logits,   &cli_pull,    &cli_synth,   &cli_selftest,
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
