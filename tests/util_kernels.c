@@ -118,18 +118,14 @@ static void run_twin(const run *r) {
 }
 
 /* Makes the buffers, runs, reads the outputs into `got`. */
-static err run_device(run *r, uint32_t **got) {
+static err run_device(run *r, hw_kernel kernel, uint32_t **got) {
   kernel_shape shape;
-  const kernel_def *def = kernel_get(r->c->spec.op);
-  def->shape(&r->c->spec, &shape);
-  hw_step step = {.label = r->label, .n_bind = r->n};
+  kernel_get(r->c->spec.op)->shape(&r->c->spec, &shape);
+  hw_step step = {.label = r->label, .kernel = kernel, .n_bind = r->n};
   memcpy(step.groups, shape.groups, sizeof step.groups);
-  arena keep = {0};
   hw_program program = {0};
   hw_ticket ticket;
   err e;
-  TRY(kernel_new(r->h, &r->c->spec, false, &keep, &step.kernel));
-  TRY(test_kernel_wait(r->h, step.kernel));
   for (uint32_t i = 0; i < r->n; i++) {
     mem *m = &r->m[i];
     hw_buf_desc d = {.label = "test",
@@ -148,8 +144,6 @@ static err run_device(run *r, uint32_t **got) {
 done:
   hw_program_free(r->h, program);
   for (uint32_t i = 0; i < r->n; i++) hw_buf_free(r->h, r->m[i].buf);
-  hw_kernel_free(r->h, step.kernel);
-  arena_free(&keep);
   return e;
 }
 
@@ -188,21 +182,19 @@ static bool compare(const run *r, uint32_t i, const uint32_t *got, const uint32_
   return true;
 }
 
-bool kt_run(const kt_case *c) {
-  run r = {.c = c, .h = test_open()};
-  if (!r.h) return false;
+static bool run_case(hw *h, hw_kernel kernel, const kt_case *c) {
+  run r = {.c = c, .h = h};
   kernel_label(&c->spec, r.label, sizeof r.label);
   const char *binds = kernel_get(c->spec.op)->binds;
-  const bool native = hw_get_caps(r.h)->native_weights;
   uint32_t *got[HW_MAX_BINDINGS] = {0};
   for (const char *p = strchr(binds, ':'); p; p = strchr(p + 1, ':')) {
     mem *m = &r.m[r.n];
     m->out = p[1] == 'w';
-    mem_fill(&r, r.n, native);
+    mem_fill(&r, r.n, hw_get_caps(h)->native_weights);
     if (m->out) got[r.n] = words_new(m->device_n);
     r.n++;
   }
-  err e = run_device(&r, got); /* first: the twin writes into the same memory */
+  err e = run_device(&r, kernel, got); /* first: the twin writes into the same memory */
   if (e) FAIL("%s: %s: %s", r.label, err_name(e), err_text());
   else run_twin(&r);
   bool ok = !e;
@@ -214,3 +206,25 @@ bool kt_run(const kt_case *c) {
   }
   return ok;
 }
+
+bool kt_run_all(const kt_case *c, uint32_t n) {
+  hw *h = test_open();
+  if (!h) return false;
+  hw_kernel kernel = {0};
+  arena keep = {0};
+  bool ok = true;
+  err e = kernel_new(h, &c->spec, false, &keep, &kernel);
+  if (!e) e = test_kernel_wait(h, kernel);
+  if (e) {
+    char label[192];
+    kernel_label(&c->spec, label, sizeof label);
+    FAIL("%s: %s: %s", label, err_name(e), err_text());
+    ok = false;
+  }
+  for (uint32_t i = 0; ok && i < n; i++) ok = run_case(h, kernel, &c[i]);
+  hw_kernel_free(h, kernel);
+  arena_free(&keep);
+  return ok;
+}
+
+bool kt_run(const kt_case *c) { return kt_run_all(c, 1); }

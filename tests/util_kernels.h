@@ -40,6 +40,8 @@ typedef struct kt_case {
 /* False, and the test fails with label, index and values, when anything differs. Without a device:
  * false, and the case is skipped. */
 bool kt_run(const kt_case *c);
+/* Rows with one spec (c[0]'s) that differ in the rest: the kernel is compiled once. */
+bool kt_run_all(const kt_case *c, uint32_t n);
 
 /* Every type that weights can have, and its number of elements a block. */
 extern const dtype kt_types[];
