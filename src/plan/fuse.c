@@ -30,6 +30,14 @@ static void note(plan_builder *b, const char *fusion_name, uint32_t i, const cha
   p->notes[p->n_notes++] = (plan_note){fusion_name, where, reason};
 }
 
+/* Notes why a kernel has no such specialisation; false when it has. */
+static bool refused(plan_builder *b, const kernel_spec *k, const char *fusion_name, uint32_t i) {
+  kernel_shape s;
+  kernel_get(k->op)->shape(k, &s);
+  if (s.refuse) note(b, fusion_name, i, s.refuse);
+  return s.refuse != NULL;
+}
+
 /* Do the ops at i match, in order? */
 static bool ops_are(const plan_builder *b, uint32_t i, uint32_t end, const ir_op *ops, uint32_t n) {
   if (end - i < n) return false;
@@ -70,11 +78,16 @@ static uint32_t norm_qkv(plan_builder *b, uint32_t i, uint32_t end, const char *
     }
   }
   uint32_t head_dim = b->g->tensors[q[0].out].cols / rope->a[0];
-  if (rope->a[1] && b->o.kv == DT_F16) {
-    note(b, name, i, "rotation of far pairs with an f16 cache");
-    return 0;
-  }
   uint32_t nq = part[0]->rows, nk = part[1]->rows, off = 0;
+  for (int j = 0; j < 3; j++) { /* each alone; a run of neighbours is refused for the same reasons */
+    const plan_stack *s = &b->w->stacks[part[j]->stack];
+    kernel_spec spec = {.op = KERNEL_QKV_MV,
+                        .dim = {part[j]->rows, s->cols, part[j]->row0, s->rows, 0, nq, nk, head_dim,
+                                b->g->rope.rot, rope->a[1]},
+                        .f = {n->f},
+                        .type = {s->type, b->o.kv}};
+    if (refused(b, &spec, name, i)) return 0;
+  }
   plan_ref x = plan_value(b, n->in[0]), g = plan_value(b, n->in[1]);
   for (int j = 0; j < 3;) { /* one dispatch a run of neighbours in a stack */
     const plan_stack *s = &b->w->stacks[part[j]->stack];
@@ -107,10 +120,11 @@ static uint32_t attention_split(plan_builder *b, uint32_t i, uint32_t end, const
   if (n->op != IR_ATTENTION) return 0;
   uint32_t h = n->a[0], d = b->g->tensors[n->in[0]].cols / h;
   uint32_t s = b->o.splits ? b->o.splits : default_splits(b->o.ctx);
-  plan_ref part = plan_temp(b, 4ull * h * s * (d + 2));
   kernel_spec split = {.op = KERNEL_ATTN_SPLIT, .dim = {h, n->a[1], d, s}, .f = {n->f}, .type = {b->o.kv}};
   kernel_spec combine = {.op = KERNEL_ATTN_COMBINE, .dim = {h, d, s}};
+  if (refused(b, &split, name, i) || refused(b, &combine, name, i)) return 0;
   const char *label = name_of(b, n->out);
+  plan_ref part = plan_temp(b, 4ull * h * s * (d + 2));
   plan_emit(b, split, label, name,
             (plan_ref[]){plan_value(b, n->in[0]), plan_value(b, n->in[1]), plan_value(b, n->in[2]), part,
                          PLAN_STEP});
@@ -125,6 +139,7 @@ static uint32_t attention_flash(plan_builder *b, uint32_t i, uint32_t end, const
   uint32_t h = n->a[0], d = b->g->tensors[n->in[0]].cols / h;
   kernel_spec k = {.op = KERNEL_ATTN_FLASH, .dim = {h, n->a[1], d, b->o.m}, .f = {n->f},
                    .type = {b->o.kv}};
+  if (refused(b, &k, name, i)) return 0;
   plan_emit(b, k, name_of(b, n->out), name,
             (plan_ref[]){plan_value(b, n->in[0]), plan_value(b, n->in[1]), plan_value(b, n->in[2]),
                          plan_value(b, n->out), PLAN_STEP});
@@ -235,11 +250,12 @@ static uint32_t qkv_stack(plan_builder *b, uint32_t i, uint32_t end, const char 
   uint32_t nq = b->g->tensors[n[0].out].cols, nk = b->g->tensors[n[1].out].cols;
   if (b->g->tensors[n[2].out].cols != nk) return 0;
   uint32_t yn = nq + 2 * nk, h = n[3].a[0];
-  plan_ref y = plan_temp(b, 4ull * b->o.m * yn);
-  stacked_matmuls(b, n, 3, y, yn, name);
   kernel_spec k = {.op = KERNEL_ROPE_APPEND,
                    .dim = {h, n[4].a[0], nq / h, b->g->rope.rot, n[3].a[1], b->o.m},
                    .type = {b->o.kv}};
+  if (refused(b, &k, name, i)) return 0;
+  plan_ref y = plan_temp(b, 4ull * b->o.m * yn);
+  stacked_matmuls(b, n, 3, y, yn, name);
   plan_emit(b, k, name_of(b, n[3].out), name,
             (plan_ref[]){y, {PLAN_REF_TABLE, 0}, plan_value(b, n[3].out), plan_value(b, n[5].in[1]),
                          plan_value(b, n[6].in[1]), PLAN_STEP});
