@@ -132,7 +132,7 @@ PLANTED = [
     ("src/ir/a.c", "/* free(p) */ const char *s = \"exit(1)\"; // abort()\n", None),
     ("src/ir/a.c", "void f(struct s *p) { p->free(p); ir_free(p); }\n", None),
     ("src/cli/a.c", '#include "infer/a.h"\n#include "sim/a.h"\nvoid f(void) { exit(1); }\n', None),
-    ("src/hw/webgpu.c", '#include <dlfcn.h>\n#include <webgpu.h>\n#include "base/err.h"\n', None),
+    ("src/hw/webgpu_impl.h", '#include <dlfcn.h>\n#include <webgpu.h>\n#include "base/err.h"\n', None),
     ("src/kernels/a.c", '#include "hw/hw.h"\n#include "ir/ir.h"\n#include "kernels/b.h"\n', None),
 ]
 
