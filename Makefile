@@ -31,8 +31,11 @@ asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --preset asan $(CCACHE) --log-level=WARNING >/dev/null
 	@cmake --build --preset asan
 
-wasm: ## reserved: the browser build
-	@echo "make wasm: the browser build is not part of this version" >&2; exit 1
+wasm: ## build/wasm: the module and JavaScript for browsers
+	@tools/setup.sh wasm
+	@cmake --preset wasm $(CCACHE) --log-level=WARNING >/dev/null
+	@cmake --build --preset wasm
+	@npm --prefix web run --silent build
 
 install: ## release build into PREFIX (default /usr/local; DESTDIR is honoured)
 	@tools/setup.sh build

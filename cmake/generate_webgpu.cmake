@@ -1,5 +1,8 @@
 # The standard webgpu.h, for src/hw/webgpu*.c alone. Without it they compile to a stub that says
 # so, and frit runs on the CPU. tools/setup.sh fetches the header to .cache/webgpu.
+if(FRIT_WASM)
+  return()
+endif()
 set(FRIT_WEBGPU_INCLUDE "" CACHE PATH "Folder of webgpu.h (default: .cache/webgpu)")
 set(webgpu_include ${FRIT_WEBGPU_INCLUDE})
 if(NOT webgpu_include)

@@ -2,8 +2,6 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set_source_files_properties(src/tasks/version.c PROPERTIES
-  COMPILE_DEFINITIONS FRIT_VERSION="${PROJECT_VERSION}")
 set_target_properties(frit PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 install(TARGETS frit EXPORT frit-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -16,7 +16,12 @@ static void nap(void) {
   nanosleep(&t, NULL);
 }
 
-hw_kind test_kind(void) { return strcmp(test_device(), "cpu") == 0 ? HW_CPU : HW_WEBGPU; }
+#ifdef __wasm__
+enum { GPU_KIND = HW_BROWSER };
+#else
+enum { GPU_KIND = HW_WEBGPU };
+#endif
+hw_kind test_kind(void) { return strcmp(test_device(), "cpu") == 0 ? HW_CPU : (hw_kind)GPU_KIND; }
 
 hw *test_open_desc(hw_open_desc d) {
   hw *h = NULL;

@@ -7,7 +7,7 @@
 Rules:
   - a layer includes itself and lower ranks only (RANK; equal ranks do not see each other);
     `ir` and `import` know no device;
-  - webgpu.h is included in one file, src/hw/webgpu_impl.h;
+  - webgpu.h is included in one file, src/hw/webgpu.c;
   - system headers that wasm or a portable library lacks stay where HEADERS says;
   - no exit, abort or printing outside src/cli; memory only through base/mem.h;
   - include/frit.h includes standard headers only.
@@ -18,17 +18,17 @@ import tempfile
 from pathlib import Path
 
 RANK = {"base": 0, "ir": 1, "hw": 1, "import": 2, "kernels": 2, "plan": 3, "run": 4,
-        "infer": 5, "sim": 5, "tasks": 6, "cli": 7}
+        "infer": 5, "sim": 5, "tasks": 6, "cli": 7, "web": 7}
 NO_DEVICE = {"ir", "import"}
 # Header -> where it may be included (a path under src/, or its beginning).
 HEADERS = {
-    "webgpu.h": ["hw/webgpu_impl.h"],
+    "webgpu.h": ["hw/webgpu.c"],
     "dlfcn.h": ["hw/webgpu", "cli/"],
     "pthread.h": ["hw/cpu", "cli/"],
     "threads.h": ["hw/cpu", "cli/"],
-    "unistd.h": ["base/file.c", "hw/cpu", "cli/"],
-    "fcntl.h": ["base/file.c", "cli/"],
-    "sys/*": ["base/file.c", "hw/cpu", "cli/"],
+    "unistd.h": ["base/file", "hw/cpu", "cli/"],
+    "fcntl.h": ["base/file", "cli/"],
+    "sys/*": ["base/file", "hw/cpu", "cli/"],
 }
 PRINTS = "exit _exit _Exit quick_exit abort printf fprintf vprintf vfprintf puts putchar perror"
 MEMORY = "malloc calloc realloc free strdup strndup aligned_alloc posix_memalign"

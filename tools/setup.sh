@@ -2,7 +2,8 @@
 # tools/setup.sh LEVEL...: installs what is missing, and nothing else.
 #
 #   build    compiler, CMake, libraries of the CLI; the WebGPU header and libraries
-#   test     build, and what the tests use: clang 19 (sanitizers, lint), two software Vulkan drivers
+#   wasm     clang 19 for wasm32, and the npm packages of web/ (pinned in its package-lock.json)
+#   test     build and wasm, and what the tests use: clang 19 (sanitizers, lint), two software Vulkan drivers, Chromium
 #   webgpu   only the WebGPU header and libraries, into .cache/webgpu
 #   model    only the demo model, into .cache/models; its path is the one line on standard output
 #
@@ -63,8 +64,13 @@ present() {
     libmd-dev) have_pc libmd ;;
     libvulkan1) have_lib 'libvulkan\.so\.1' ;;
     clang-19 | clang-format-19 | clang-tidy-19) have "$1" ;;
-    lld-19) have ld.lld-19 ;;
+    lld-19) have ld.lld-19 && have wasm-ld-19 ;;
+    llvm-19) have llvm-ar-19 ;;
     libclang-rt-19-dev) [ -n "$(compgen -G '/usr/lib/llvm-19/lib/clang/19/lib/*/libclang_rt.fuzzer*')" ] ;;
+    chromium) have chromium ;;
+    nodejs) have node && have npm && [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] ;;
+    wasi-libc) [ -e /usr/lib/wasm32-wasi/libc.a ] ;;
+    libclang-rt-19-dev-wasm32) [ -n "$(compgen -G '/usr/lib/llvm-19/lib/clang/19/lib/wasi/*wasm32.a')" ] ;;
     chromium-common) [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] ;;
     mesa-vulkan-drivers) [ -n "$(compgen -G '/usr/share/vulkan/icd.d/lvp_icd.*json')" ] ;;
     *) die "no check is written for package $1" ;;
@@ -78,7 +84,8 @@ missing() {
 fetch_packages="python3 python3-pip ca-certificates"
 build_packages="$fetch_packages cmake ninja-build gcc libc6-dev pkg-config libcurl4-openssl-dev
   libcjson-dev libpopt-dev libedit-dev libmd-dev libvulkan1"
-test_packages="$build_packages g++ clang-19 clang-format-19 clang-tidy-19 lld-19 libclang-rt-19-dev
+wasm_packages="python3 cmake ninja-build clang-19 lld-19 llvm-19 wasi-libc libclang-rt-19-dev-wasm32"
+test_packages="$build_packages $wasm_packages chromium g++ clang-19 clang-format-19 clang-tidy-19 lld-19 libclang-rt-19-dev
   chromium-common mesa-vulkan-drivers"
 
 install_packages() {
@@ -180,6 +187,15 @@ need_model() {
   echo "$file" >&3
 }
 
+# Debian 12's Node.js is 18, which is too old for the tools: it must be there already.
+need_npm() {
+  present nodejs || die "missing: Node.js 20 or newer with npm (nodejs.org, or your system's packages)"
+  [ web/node_modules/.package-lock.json -nt web/package-lock.json ] && return
+  say "fetching the npm packages of web/"
+  npm ci --prefix web --no-audit --no-fund || die "npm could not install the packages of web/ (its words are above)"
+  touch web/node_modules/.package-lock.json
+}
+
 # A GPU without a Vulkan driver would go unused in silence.
 hint_gpu() {
   if [ -n "$(compgen -G '/dev/dri/renderD*')" ] && [ -z "${VK_DRIVER_FILES:-}" ] &&
@@ -190,7 +206,7 @@ hint_gpu() {
 
 # --- levels --------------------------------------------------------------------------------------
 
-[ $# -gt 0 ] || die "usage: tools/setup.sh build|test|webgpu|model ..."
+[ $# -gt 0 ] || die "usage: tools/setup.sh build|wasm|test|webgpu|model ..."
 lock
 for level in "$@"; do
   case $level in
@@ -199,12 +215,17 @@ for level in "$@"; do
       need_webgpu || say "no WebGPU library: $why; the build goes on, and frit runs on the CPU"
       hint_gpu
       ;;
+    wasm)
+      install_packages $wasm_packages
+      need_npm
+      ;;
     test)
       install_packages $test_packages
+      need_npm
       need_webgpu || die "the WebGPU libraries are missing: $why"
       ;;
     webgpu) need_webgpu || die "the WebGPU libraries are missing: $why" ;;
     model) need_model ;;
-    *) die "no level is called '$level' (build, test, webgpu, model)" ;;
+    *) die "no level is called '$level' (build, wasm, test, webgpu, model)" ;;
   esac
 done

@@ -88,6 +88,11 @@ stage build-asan step 900 make asan
 stage asan suite 900 env ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 \
   UBSAN_OPTIONS=print_stacktrace=1 build/asan/frit-tests --device cpu
 
+stage build-wasm step 900 make wasm
+stage wasm suite 600 node web/test/c_tests.mjs node --quick
+stage chromium-cpu suite 600 node web/test/c_tests.mjs chromium --quick
+stage chromium-gpu suite 900 node web/test/c_tests.mjs chromium --quick --device gpu
+
 printf '\n%-14s %6s %6s %7s %7s\n' stage passed failed skipped time
 printf '%s\n' "${table[@]}"
 echo "$passed passed, $failed failed, $skipped skipped"

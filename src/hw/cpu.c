@@ -47,7 +47,6 @@ enum { MAX_TIMED = 4096 };
 typedef struct cpu_device {
   hw *h;
   hw_cpu_pool *pool;
-  uint64_t limit_binding;
   uint64_t scratch_size;
   void *scratch; /* as large as the largest kernel asks */
   cpu_read reads[HW_IN_FLIGHT];
@@ -60,7 +59,6 @@ static err cpu_open(hw *h, const hw_open_desc *d, void **self) {
   cpu_device *c = mem_zalloc(1, sizeof *c);
   if (!c) return mem_err("cpu device", sizeof *c);
   c->h = h;
-  c->limit_binding = d->limit_binding;
   err e = hw_cpu_pool_new(d->threads ? d->threads : hw_cpu_cores(), &c->pool);
   if (e) {
     mem_free(c);
@@ -98,10 +96,7 @@ static void fill_caps(hw_caps *caps, uint32_t threads) {
 
 static hw_state cpu_poll(void *self, hw_caps *caps) {
   cpu_device *c = self;
-  if (!caps->threads) {
-    fill_caps(caps, hw_cpu_pool_threads(c->pool));
-    if (c->limit_binding) caps->max_binding = min_u64(caps->max_binding, c->limit_binding);
-  }
+  if (!caps->threads) fill_caps(caps, hw_cpu_pool_threads(c->pool));
   return HW_READY;
 }
 
@@ -134,6 +129,11 @@ static err cpu_buf_write(void *self, void *p, uint64_t off, const void *data, ui
   cpu_buf *b = p;
   memcpy((char *)b->data + off, data, (size_t)size);
   return ERR_NONE;
+}
+
+static void *cpu_buf_host(void *p) {
+  cpu_buf *b = p;
+  return b->data;
 }
 
 static err cpu_kernel_new(void *self, const hw_kernel_desc *d, void **out) {
@@ -305,6 +305,7 @@ const hw_backend hw_backend_cpu = {
     .buf_new = cpu_buf_new,
     .buf_free = cpu_buf_free,
     .buf_write = cpu_buf_write,
+    .buf_host = cpu_buf_host,
     .kernel_new = cpu_kernel_new,
     .kernel_ready = cpu_kernel_ready,
     .kernel_free = cpu_free,

@@ -48,7 +48,9 @@ enum { MAX_UNIFORM = 65536 }; /* bytes of a uniform binding that every WebGPU de
 static const hw_backend *backend_of(hw_kind kind) {
   switch (kind) {
   case HW_CPU: return &hw_backend_cpu;
-#ifndef __wasm__
+#ifdef __wasm__
+  case HW_BROWSER: return &hw_backend_browser;
+#else
   case HW_WEBGPU: return &hw_backend_webgpu;
 #endif
   default: return NULL;
@@ -233,6 +235,16 @@ err hw_buf_write(hw *h, hw_buf b, uint64_t off, const void *data, uint64_t size)
                    s->label, (unsigned long long)size, (unsigned long long)off,
                    (unsigned long long)s->size);
   return size ? keep(h, h->be->buf_write(h->self, s->obj, off, data, size)) : ERR_NONE;
+}
+
+void *hw_buf_host(const hw *h, hw_buf b) {
+  const slot *s = slot_get(h, SLOT_BUF, b.id);
+  return s && !s->host && h->be->buf_host ? h->be->buf_host(s->obj) : NULL;
+}
+
+uint32_t hw_buf_js(const hw *h, hw_buf b) {
+  const slot *s = slot_get(h, SLOT_BUF, b.id);
+  return s && h->caps.kind == HW_BROWSER ? (uint32_t)(uintptr_t)s->obj : 0;
 }
 
 /* ---- kernels ---- */

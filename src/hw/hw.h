@@ -1,7 +1,7 @@
 /* Devices: buffers, kernels, programs, submits. No function names an operation.
  *
  * Three back ends behind one table: `cpu` (runs the C form of each kernel), `webgpu` (native, the
- * library opened at run time), `browser` (later). Every call is checked here against WebGPU's rules
+ * library opened at run time), `browser` (wasm: JavaScript's WebGPU). Every call is checked here against WebGPU's rules
  * before a back end sees it, so what passes on `cpu` is legal on a GPU.
  *
  * Nothing blocks: opening, compiling and reading back are polled with hw_poll. The first error of a
@@ -85,6 +85,11 @@ void hw_buf_free(hw *h, hw_buf b);
 /* Takes effect before the submits that follow. off and size: multiples of 4 (size is rounded up by
  * the back end only at the buffer's end). */
 err hw_buf_write(hw *h, hw_buf b, uint64_t off, const void *data, uint64_t size);
+/* For bytes that arrive by another way than hw_buf_write (a browser's fetches). host: the memory of a
+ * buffer of the cpu back end, valid until freed, NULL elsewhere and for `host` buffers. js: the
+ * integer by which the browser back end's JavaScript knows the buffer, 0 elsewhere. */
+void *hw_buf_host(const hw *h, hw_buf b);
+uint32_t hw_buf_js(const hw *h, hw_buf b);
 
 /* ---- kernels ---- */
 
@@ -156,8 +161,8 @@ enum { HW_READ_MAX = 4 << 20, HW_IN_FLIGHT = 32 }; /* read-backs in flight at mo
 err hw_submit(hw *h, const hw_submit_desc *d, hw_ticket *out);
 /* True once the submit and its read-back are finished (or the device failed: see hw_error). Polls. */
 bool hw_done(hw *h, hw_ticket t);
-/* After hw_done: the bytes asked for. Each ticket with a read-back is read once, or dropped with dst
- * NULL, which need not wait for hw_done. */
+/* After hw_done: the bytes asked for. Each ticket with a read-back is read (or dropped with dst NULL)
+ * once. */
 err hw_read(hw *h, hw_ticket t, void *dst, uint32_t size);
 /* After hw_done of a submit with timestamps: nanoseconds of each step, in order; *n in: room, out:
  * steps. */

@@ -38,6 +38,7 @@ typedef struct hw_backend {
   err (*buf_new)(void *self, const hw_buf_desc *d, void **out);
   void (*buf_free)(void *self, void *b);
   err (*buf_write)(void *self, void *b, uint64_t off, const void *data, uint64_t size);
+  void *(*buf_host)(void *b); /* NULL where buffers are not in host memory */
   err (*kernel_new)(void *self, const hw_kernel_desc *d, void **out);
   bool (*kernel_ready)(void *self, void *k, err *e);
   void (*kernel_free)(void *self, void *k);
@@ -53,7 +54,7 @@ typedef struct hw_backend {
   void (*list_end)(void *state);
 } hw_backend;
 
-extern const hw_backend hw_backend_cpu, hw_backend_webgpu;
+extern const hw_backend hw_backend_cpu, hw_backend_webgpu, hw_backend_browser;
 
 /* Keeps the first error of the device (code and the current err_text). */
 void hw_set_error(hw *h, err code);

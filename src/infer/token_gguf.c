@@ -24,8 +24,8 @@ static err read_texts(const gguf *g, const char *key, texts *out) {
     return err_set(ERR_LIMIT, "%s: key '%s' has %llu strings, at most %d", gguf_name(g), key,
                    (unsigned long long)a.n, INT32_MAX);
   out->n = (uint32_t)a.n;
-  out->p = mem_zalloc(a.n + 1, sizeof *out->p);
-  out->len = mem_zalloc(a.n + 1, sizeof *out->len);
+  out->p = mem_zalloc(out->n + 1, sizeof *out->p);
+  out->len = mem_zalloc(out->n + 1, sizeof *out->len);
   if (!out->p || !out->len) return mem_err(key, a.n * sizeof *out->p);
   for (uint32_t i = 0; i < out->n; i++) {
     gguf_text s = gguf_arr_text(&a, i);

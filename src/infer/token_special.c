@@ -76,8 +76,8 @@ err specials_new(const tokenizer *t, const token_desc *d, specials *out) {
   }
   if (n == 0) return ERR_NONE;
   if (bytes >= UINT32_MAX) return err_set(ERR_LIMIT, "%s: special tokens over 4 GiB", d->name);
-  out->list = mem_zalloc(n, sizeof *out->list);
-  out->node = mem_zalloc(bytes + 1, sizeof *out->node);
+  out->list = mem_zalloc((size_t)n, sizeof *out->list);
+  out->node = mem_zalloc((size_t)bytes + 1, sizeof *out->node);
   if (!out->list || !out->node) return mem_err("special tokens", bytes * sizeof *out->node);
   for (uint32_t i = 0; i < d->n_vocab; i++) {
     if (!(t->attr[i] & (ATTR_CONTROL | ATTR_USER | ATTR_UNKNOWN)) || !d->text_len[i]) continue;

@@ -57,10 +57,15 @@ static void q8_0_get(const uint8_t *b, float *y) {
   for (int e = 0; e < 32; e++) y[e] = half_at(b) * (float)(int8_t)b[2 + e];
 }
 
-/* The value of the largest magnitude, with its sign; the first of equals. */
+/* The value of the largest magnitude, with its sign; the first of equals. (Without `size`, clang 19
+ * for wasm leaves one fabsf out and the first element is passed over when it is negative.) */
 static float extreme(const float *x, int n) {
-  float best = 0;
-  for (int e = 0; e < n; e++) best = fabsf(x[e]) > fabsf(best) ? x[e] : best;
+  float best = 0, size = 0;
+  for (int e = 0; e < n; e++) {
+    float here = fabsf(x[e]);
+    best = here > size ? x[e] : best;
+    size = here > size ? here : size;
+  }
   return best;
 }
 

@@ -509,3 +509,21 @@ err gguf_parse(const char *name, const uint8_t *head, uint64_t n, uint64_t file_
   *out = g;
   return ERR_NONE;
 }
+
+void gguf_tensor_drop(const gguf *g, const gguf_tensor *t) {
+  const file_map *m = &g->parts[t->part].map;
+  if (m->data) file_map_drop(m, t->file_off, t->size);
+}
+
+void gguf_tensor_provide(gguf *g, const gguf_tensor *t, const uint8_t *data) {
+  g->tensors[t - g->tensors].data = data;
+}
+
+void gguf_free(gguf *g) {
+  if (!g) return;
+  for (uint32_t i = 0; i < g->n_parts; i++) file_map_close(&g->parts[i].map);
+  mem_free(g->tensors);
+  mem_free(g->index.slots);
+  arena_free(&g->mem);
+  mem_free(g);
+}

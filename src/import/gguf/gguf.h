@@ -159,5 +159,8 @@ err gguf_tensor_get(const gguf *g, const char *name, const gguf_tensor **out);
 const char *gguf_tensor_type_name(uint32_t raw_type);
 /* The tensor's mapped pages are not needed soon (it was uploaded). A hint; reading stays legal. */
 void gguf_tensor_drop(const gguf *g, const gguf_tensor *t);
+/* The bytes of a tensor whose part came as a header only: `data` [t->size], borrowed until
+ * gguf_free. */
+void gguf_tensor_provide(gguf *g, const gguf_tensor *t, const uint8_t *data);
 
 #endif

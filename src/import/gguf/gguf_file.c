@@ -1,25 +1,9 @@
-/* Owns the mappings of a file's parts: opening by path, dropping pages, freeing. */
+/* Opens a file and its parts by path. Apart from gguf.c: a module for browsers has no paths. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/math.h"
 #include "import/gguf/gguf_impl.h"
-
-#ifdef __wasm__ /* no mapping there: headers are parsed from fetched ranges */
-static void unmap_parts(gguf *g) { (void)g; }
-void gguf_tensor_drop(const gguf *g, const gguf_tensor *t) {
-  (void)g;
-  (void)t;
-}
-#else
-static void unmap_parts(gguf *g) {
-  for (uint32_t i = 0; i < g->n_parts; i++) file_map_close(&g->parts[i].map);
-}
-
-void gguf_tensor_drop(const gguf *g, const gguf_tensor *t) {
-  const file_map *m = &g->parts[t->part].map;
-  if (m->data) file_map_drop(m, t->file_off, t->size);
-}
 
 /* The path of part `i` from the first one's, which must end in "-00001-of-0000N.gguf". */
 static err part_path(gguf *g, const char *first, uint32_t i, const char **out) {
@@ -72,14 +56,4 @@ err gguf_open(const char *path, gguf **out) {
   }
   *out = g;
   return ERR_NONE;
-}
-#endif
-
-void gguf_free(gguf *g) {
-  if (!g) return;
-  unmap_parts(g);
-  mem_free(g->tensors);
-  mem_free(g->index.slots);
-  arena_free(&g->mem);
-  mem_free(g);
 }
