@@ -1,4 +1,4 @@
-/* frit selftest: small random models on the device against the cpu's plain kernels. */
+/* frit selftest: small random models on the device against the cpu device, unfused and in f32. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,7 +170,7 @@ static int selftest(const options *o) {
   unlink(path);
   int status = e ? cli_fail() : failed || cli_interrupts ? CLI_BAD_INPUT : CLI_OK;
   if (j && cli_print_json(j)) status = CLI_BAD_INPUT;
-  if (!e && failed) cli_note("%u disagree with the plain kernels", failed);
+  if (!e && failed) cli_note("%u tests disagree with the cpu device", failed);
   return status;
 }
 
@@ -200,7 +200,7 @@ const cli_command cli_selftest = {
         "Writes small random models of every tensor type to a temporary file, runs them on the "
         "device "
         "at\neach plan level, in f32 and at the default precision, and compares logits and tokens "
-        "with those\nof the plain kernels on the CPU.",
+        "with those\nof the cpu device, unfused and in f32.",
     .examples = "frit selftest --device=gpu",
     .exit = "0 all agree, 1 some do not",
     .run = run_selftest,

@@ -32,7 +32,7 @@ static unsigned char drop_line(EditLine *el, int key) {
   line_editor *l;
   el_get(el, EL_CLIENTDATA, &l);
   l->interrupted = true;
-  fputs("^C", stdout);
+  fputs("^C\n", stdout);
   return CC_NEWLINE;
 }
 

@@ -18,6 +18,7 @@ struct chat {
   session *s;
   jinja *template;
   bool own;
+  bool raw; /* a continuation is being made, not an answer */
   message *messages;
   uint32_t n, cap;
   stream out;
@@ -174,25 +175,36 @@ static err encode(chat *c) {
   return e;
 }
 
-err chat_begin(chat *c, const chat_opts *o) {
-  err e = render(c, o->now);
-  if (!e) e = encode(c);
-  if (e) return e;
+/* Feeds c->ids but for what the timeline has already, and begins. */
+static err begin(chat *c, const chat_opts *o) {
   uint32_t ctx = engine_ctx(c->e), n = (uint32_t)c->ids.n;
   if (c->ids.n >= ctx)
     return err_set(ERR_LIMIT,
-                   "the conversation is %llu tokens long and the context holds %u, the answer "
-                   "included",
+                   "the prompt is %llu tokens long and the context holds %u, the answer included",
                    (unsigned long long)c->ids.n, ctx);
-  if (!n) return err_set(ERR_FORMAT, "the chat template makes no text of these messages");
+  if (!n) return err_set(ERR_ARG, "nothing to continue: the prompt has no token");
   const uint32_t *had = session_tokens(c->s);
   uint32_t same = 0, length = session_length(c->s);
   while (same < n - 1 && same < length && had[same] == c->ids.p[same]) same++;
-  e = session_rewind(c->s, same);
+  err e = session_rewind(c->s, same);
   if (!e) e = session_feed(c->s, c->ids.p + same, n - same);
   buf_clear(&c->answer);
   if (!e) e = stream_begin(&c->out, c->e, c->s, &o->sample, o->max, false);
   return e;
+}
+
+err chat_begin(chat *c, const chat_opts *o) {
+  c->raw = false;
+  err e = render(c, o->now);
+  if (!e) e = encode(c);
+  return e ? e : begin(c, o);
+}
+
+err chat_complete(chat *c, const char *text, size_t n, bool special, const chat_opts *o) {
+  c->raw = true;
+  c->ids.n = 0;
+  err e = token_encode(engine_tokenizer(c->e), text, n, special, true, &c->ids);
+  return e ? e : begin(c, o);
 }
 
 err chat_step(chat *c, stream_event *ev, const char **text, size_t *n) {
@@ -206,7 +218,8 @@ err chat_step(chat *c, stream_event *ev, const char **text, size_t *n) {
     buf_put(&c->answer, *text, *n);
     if (c->answer.failed) return mem_err("answer", c->answer.n);
   }
-  if (*ev == STREAM_DONE) e = chat_add(c, "assistant", c->answer.p ? c->answer.p : "", c->answer.n);
+  if (*ev == STREAM_DONE && !c->raw)
+    e = chat_add(c, "assistant", c->answer.p ? c->answer.p : "", c->answer.n);
   return e;
 }
 

@@ -36,8 +36,11 @@ uint32_t chat_count(const chat *c);
  * context; the template's own objections (no system role, say) are ERR_ARG. The messages stay as
  * they were. */
 err chat_begin(chat *c, const chat_opts *o);
-/* As stream_step; *text is valid until the next call. With STREAM_DONE the answer has become a
- * message of role "assistant". */
+/* Begins the continuation of text[n] as it stands, after the tokens that the file's rules add; the
+ * messages are left alone. ERR_LIMIT as above, ERR_ARG when there is no token to continue. */
+err chat_complete(chat *c, const char *text, size_t n, bool special, const chat_opts *o);
+/* As stream_step; *text is valid until the next call. With STREAM_DONE the answer
+ * (not a continuation) has become a message of role "assistant". */
 err chat_step(chat *c, stream_event *ev, const char **text, size_t *n);
 void chat_stop(chat *c);
 stream_end chat_end(const chat *c);

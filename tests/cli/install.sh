@@ -57,7 +57,20 @@ case_newer_version_refused() {
   expect_err 'requested version "99"'
 }
 
+case_example() {
+  # shellcheck disable=SC2046
+  cc -std=gnu11 -Wall -Wextra -Wpedantic -Werror "$ROOT/examples/chat.c" -o chat $(pkg-config --cflags --libs frit)
+  "$FRIT" synth tiny.gguf --arch=tiny --type=f32 --context=256 2>err
+  run ./chat tiny.gguf "hello there"
+  expect_status 0
+  [ -s out ] || fail "no answer"
+  run ./chat nothing.gguf hello
+  expect_status 1
+  expect_err "nothing.gguf"
+}
+
 run_case pkg_config
+run_case example
 run_case cmake
 run_case newer_version_refused
 finish
