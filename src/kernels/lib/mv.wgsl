@@ -44,7 +44,9 @@ fn mv(wg: u32, t: u32) {
     xs_ready(t);
     // The next part travels while this one is used.
     var raw = mv_raw;
-    if (kb + XB < K / 32u) { mv_load(wg, kb + XB, t); }
+    if (K / 32u > XB) {
+      if (kb + XB < K / 32u) { mv_load(wg, kb + XB, t); }
+    }
     for (var i = 0u; i < MV_BLOCKS; i++) {
       let xb = i * MV_LANES + lane;
       if (xb < n) {
