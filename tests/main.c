@@ -13,7 +13,7 @@ SUITES(X)
 
 static const char *suite, *device = "cpu", *filters[32];
 static int n_filters, passed, failed, skipped, failures_here;
-static bool quick, list, skipped_here;
+static bool quick, quiet, list, skipped_here;
 
 void test_run(const char *name, void (*fn)(void)) {
   char full[200];
@@ -84,9 +84,11 @@ const char *test_model(void) {
   return path;
 }
 
+void test_quiet(bool on) { quiet = on; }
+
 static void print_log(void *user, log_level level, const char *text) {
   (void)user;
-  if (level >= LOG_WARN) fprintf(stderr, "  log: %s\n", text);
+  if (!quiet && level >= LOG_WARN) fprintf(stderr, "  log: %s\n", text);
 }
 
 int main(int argc, char **argv) {

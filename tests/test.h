@@ -17,6 +17,7 @@ void test_run(const char *name, void (*fn)(void));
 void test_fail(const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void test_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void test_quiet(bool on);               /* no log lines: for errors provoked by the hundred */
 bool test_quick(void);                  /* `make check`: leave the long cases out */
 const char *test_device(void);          /* "cpu" or "gpu": what device-dependent cases open */
 const char *test_data(const char *rel); /* path under tests/data; valid until the next call */

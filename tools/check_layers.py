@@ -7,7 +7,7 @@
 Rules:
   - a layer includes itself and lower ranks only (RANK; equal ranks do not see each other);
     `ir` and `import` know no device;
-  - webgpu.h is included in one file, src/hw/webgpu.c;
+  - webgpu.h is included in one file, src/hw/webgpu_impl.h;
   - system headers that wasm or a portable library lacks stay where HEADERS says;
   - no exit, abort or printing outside src/cli; memory only through base/mem.h;
   - include/frit.h includes standard headers only.
@@ -22,7 +22,7 @@ RANK = {"base": 0, "ir": 1, "hw": 1, "import": 2, "kernels": 2, "plan": 3, "run"
 NO_DEVICE = {"ir", "import"}
 # Header -> where it may be included (a path under src/, or its beginning).
 HEADERS = {
-    "webgpu.h": ["hw/webgpu.c"],
+    "webgpu.h": ["hw/webgpu_impl.h"],
     "dlfcn.h": ["hw/webgpu", "cli/"],
     "pthread.h": ["hw/cpu", "cli/"],
     "threads.h": ["hw/cpu", "cli/"],

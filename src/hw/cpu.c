@@ -47,6 +47,7 @@ enum { MAX_TIMED = 4096 };
 typedef struct cpu_device {
   hw *h;
   hw_cpu_pool *pool;
+  uint64_t limit_binding;
   uint64_t scratch_size;
   void *scratch; /* as large as the largest kernel asks */
   cpu_read reads[HW_IN_FLIGHT];
@@ -59,6 +60,7 @@ static err cpu_open(hw *h, const hw_open_desc *d, void **self) {
   cpu_device *c = mem_zalloc(1, sizeof *c);
   if (!c) return mem_err("cpu device", sizeof *c);
   c->h = h;
+  c->limit_binding = d->limit_binding;
   err e = hw_cpu_pool_new(d->threads ? d->threads : hw_cpu_cores(), &c->pool);
   if (e) {
     mem_free(c);
@@ -96,7 +98,10 @@ static void fill_caps(hw_caps *caps, uint32_t threads) {
 
 static hw_state cpu_poll(void *self, hw_caps *caps) {
   cpu_device *c = self;
-  if (!caps->threads) fill_caps(caps, hw_cpu_pool_threads(c->pool));
+  if (!caps->threads) {
+    fill_caps(caps, hw_cpu_pool_threads(c->pool));
+    if (c->limit_binding) caps->max_binding = min_u64(caps->max_binding, c->limit_binding);
+  }
   return HW_READY;
 }
 

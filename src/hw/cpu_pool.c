@@ -136,7 +136,7 @@ err hw_cpu_pool_new(uint32_t threads, hw_cpu_pool **out) {
   p->workers = mem_zalloc(p->n, sizeof *p->workers);
   if (!p->workers) {
     mem_free(p);
-    return mem_err("thread pool", p->n * sizeof(worker));
+    return mem_err("thread pool", threads * sizeof(worker));
   }
   pthread_mutex_init(&p->mutex, NULL);
   pthread_cond_init(&p->wake, NULL);

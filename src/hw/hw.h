@@ -161,8 +161,8 @@ enum { HW_READ_MAX = 4 << 20, HW_IN_FLIGHT = 32 }; /* read-backs in flight at mo
 err hw_submit(hw *h, const hw_submit_desc *d, hw_ticket *out);
 /* True once the submit and its read-back are finished (or the device failed: see hw_error). Polls. */
 bool hw_done(hw *h, hw_ticket t);
-/* After hw_done: the bytes asked for. Each ticket with a read-back is read (or dropped with dst NULL)
- * once. */
+/* After hw_done: the bytes asked for. Each ticket with a read-back is read once, or dropped with dst
+ * NULL, which need not wait for hw_done. */
 err hw_read(hw *h, hw_ticket t, void *dst, uint32_t size);
 /* After hw_done of a submit with timestamps: nanoseconds of each step, in order; *n in: room, out:
  * steps. */

@@ -133,6 +133,7 @@ typedef enum wg_map { WG_FREE, WG_PENDING, WG_MAPPED, WG_BROKEN } wg_map;
 typedef struct wg_slot {
   uint64_t ticket;
   wg_map state;
+  bool dropped; /* nobody will read it: free once it is no longer pending */
   WGPUBuffer buf;
   uint32_t cap, size;
 } wg_slot;

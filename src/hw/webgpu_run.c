@@ -90,11 +90,18 @@ void wg_run_close(wg_device *d) {
   }
 }
 
+static void slot_give(wg_device *d, wg_slot *s) {
+  if (s->state == WG_MAPPED) d->lib.BufferUnmap(s->buf);
+  s->state = WG_FREE;
+  s->dropped = false;
+}
+
 /* The smallest free slot that is large enough, else the largest free one, grown. */
 static err slot_take(wg_device *d, uint32_t size, wg_slot **out) {
   wg_slot *fit = NULL, *large = NULL;
   for (int i = 0; i < HW_IN_FLIGHT; i++) {
     wg_slot *s = &d->slots[i];
+    if (s->dropped && s->state != WG_PENDING) slot_give(d, s);
     if (s->state != WG_FREE) continue;
     if (s->cap >= size && (!fit || s->cap < fit->cap)) fit = s;
     if (!large || s->cap > large->cap) large = s;
@@ -133,7 +140,8 @@ static void slot_map(wg_device *d, wg_slot *s, const hw_submit_impl *sub) {
 
 static wg_slot *slot_of(wg_device *d, uint64_t ticket) {
   for (int i = 0; i < HW_IN_FLIGHT; i++) {
-    if (d->slots[i].state != WG_FREE && d->slots[i].ticket == ticket) return &d->slots[i];
+    wg_slot *s = &d->slots[i];
+    if (s->state != WG_FREE && !s->dropped && s->ticket == ticket) return s;
   }
   return NULL;
 }
@@ -142,6 +150,10 @@ err wg_read(void *self, uint64_t ticket, void *dst, uint32_t size) {
   wg_device *d = self;
   wg_slot *s = slot_of(d, ticket);
   if (!s) return err_set(ERR_ARG, "read: submit %llu has no read-back", (unsigned long long)ticket);
+  if (s->state == WG_PENDING && !dst) {
+    s->dropped = true;
+    return ERR_NONE;
+  }
   if (s->state == WG_PENDING)
     return err_set(ERR_ARG, "read: submit %llu is not done", (unsigned long long)ticket);
   err e = ERR_NONE;
@@ -150,8 +162,7 @@ err wg_read(void *self, uint64_t ticket, void *dst, uint32_t size) {
   if (!p)
     e = err_set(ERR_DEVICE, "read: the data of submit %llu is gone", (unsigned long long)ticket);
   else if (dst) memcpy(dst, p, min_u32(size, s->size));
-  if (s->state == WG_MAPPED) d->lib.BufferUnmap(s->buf);
-  s->state = WG_FREE;
+  slot_give(d, s);
   return e;
 }
 

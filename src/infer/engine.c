@@ -48,6 +48,22 @@ static void uploaded(void *user, const ir_tensor *t) {
   if (f) gguf_tensor_drop(en->file, f);
 }
 
+/* Only the host's memory can be asked: WebGPU does not tell a GPU's. */
+static err check_fits(const engine *en, run_memory need) {
+  bool cpu = en->o.device == HW_CPU;
+  if (!cpu && !hw_get_caps(en->h)->software) return ERR_NONE;
+  if (cpu) need.weights = 0; /* they stay in the mapped file */
+  uint64_t sum = need.weights + need.kv + need.work, free = file_memory_free();
+  if (!free || sum <= free) return ERR_NONE;
+  return err_set(
+      ERR_LIMIT,
+      "%s: needs %llu MiB (weights %llu, KV cache %llu at a context of %u, work %llu) but %llu MiB "
+      "of memory are free",
+      gguf_name(en->file), (unsigned long long)(sum >> 20), (unsigned long long)(need.weights >> 20),
+      (unsigned long long)(need.kv >> 20), en->ctx, (unsigned long long)(need.work >> 20),
+      (unsigned long long)(free >> 20));
+}
+
 /* The plan that suits the device, unless told: roles on GPUs, an op a kernel on the cpu, whose fast
  * forms are there for the plain ops. */
 static err make_run(engine *en) {
@@ -64,19 +80,12 @@ static err make_run(engine *en) {
                 .uploaded = uploaded,
                 .user = en};
   r.batch = max_u32(2, min_u32(r.batch, en->ctx));
-  err e = run_new(en->h, &en->model->graph, &r, &en->run);
-  if (e) return e;
-  /* Only the host's memory can be asked: WebGPU does not tell a GPU's. */
-  run_memory need = run_need(en->run);
-  uint64_t sum = need.kv + need.work, free = file_memory_free();
-  if (!cpu && !hw_get_caps(en->h)->software) return ERR_NONE;
-  if (!cpu) sum += need.weights; /* on the cpu weights stay in the mapped file */
-  if (free && sum > free)
-    return err_set(ERR_LIMIT, "%s: needs %llu MiB (weights %llu, KV cache %llu at a context of %u, work %llu) "
-                   "but %llu MiB of memory are free", gguf_name(en->file), (unsigned long long)(sum >> 20),
-                   (unsigned long long)(cpu ? 0 : need.weights >> 20), (unsigned long long)(need.kv >> 20),
-                   en->ctx, (unsigned long long)(need.work >> 20), (unsigned long long)(free >> 20));
-  return ERR_NONE;
+  run *made;
+  err e = run_new(en->h, &en->model->graph, &r, &made);
+  if (!e) e = check_fits(en, run_need(made));
+  if (e) run_free(made);
+  else en->run = made;
+  return e;
 }
 
 err engine_load(engine *en, engine_progress *p, bool *done) {

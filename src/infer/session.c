@@ -2,13 +2,12 @@
  * several tokens in flight (the sampled id stays on the device, the next step reads it there).
  *
  * Always: rows [0, n_kv) of the KV cache hold the keys and values of tokens [0, n_kv); n_kv <= n. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/math.h"
 #include "base/mem.h"
 #include "infer/engine_impl.h"
-
-enum { DEPTH = 8 /* tokens in flight on a GPU: waiting for each costs 50 us natively, 2 ms in Chromium */ };
 
 typedef enum mode { IDLE, GENERATE, LOGITS, NLL } mode;
 
@@ -21,7 +20,7 @@ struct session {
   sample_opts o;
   uint32_t max, delivered, submitted; /* tokens */
   bool stopping;
-  hw_ticket flight[DEPTH]; /* ring: oldest at `head` */
+  hw_ticket flight[ENGINE_DEPTH]; /* ring: oldest at `head` */
   uint32_t head, in_flight, depth;
   hw_ticket wait;          /* of logits and nll */
   uint32_t wait_rows, at;  /* nll: rows in flight; next row */
@@ -39,7 +38,8 @@ err session_new(engine *en, session **out) {
   if (!s) return mem_err("session", sizeof *s);
   s->en = en;
   s->r = en->run;
-  s->depth = hw_get_caps(en->h)->kind == HW_CPU ? 1 : DEPTH;
+  uint32_t usual = hw_get_caps(en->h)->kind == HW_CPU ? 1 : ENGINE_DEPTH;
+  s->depth = en->o.depth ? min_u32(en->o.depth, ENGINE_DEPTH) : usual;
   s->tokens = mem_zalloc((size_t)en->ctx + 1, sizeof *s->tokens);
   s->nll = mem_zalloc(run_get_opts(en->run)->batch, sizeof *s->nll);
   if (!s->tokens || !s->nll) {
@@ -50,8 +50,29 @@ err session_new(engine *en, session **out) {
   return ERR_NONE;
 }
 
+/* Forgets the tokens in flight; rows that they wrote beyond the timeline do not count. */
+static void drop_flight(session *s) {
+  for (; s->in_flight; s->in_flight--) {
+    hw_read(s->en->h, s->flight[s->head], NULL, 0);
+    s->head = (s->head + 1) % ENGINE_DEPTH;
+  }
+  if (s->wait.n) hw_read(s->en->h, s->wait, NULL, 0);
+  s->wait = (hw_ticket){0};
+  s->n_kv = min_u32(s->n_kv, s->n);
+}
+
+/* Idle after an error, which is returned with its sentence. The timeline holds what was delivered. */
+static err fail(session *s, err e) {
+  char text[512];
+  snprintf(text, sizeof text, "%s", err_text());
+  drop_flight(s);
+  s->mode = IDLE;
+  return err_set(e, "%s", text);
+}
+
 void session_free(session *s) {
   if (!s) return;
+  drop_flight(s);
   mem_free(s->tokens);
   mem_free(s->nll);
   mem_free(s);
@@ -165,7 +186,7 @@ static err take_token(session *s, session_event *ev, uint32_t *id) {
   hw_ticket t = s->flight[s->head];
   uint32_t token = 0;
   err e = hw_read(s->en->h, t, &token, sizeof token);
-  s->head = (s->head + 1) % DEPTH;
+  s->head = (s->head + 1) % ENGINE_DEPTH;
   s->in_flight--;
   if (e || s->stopping) return e;
   s->tokens[s->n++] = token;
@@ -203,7 +224,7 @@ static err submit_next(session *s) {
     if (e) return e;
     s->n_kv++;
   }
-  s->flight[(s->head + s->in_flight) % DEPTH] = t;
+  s->flight[(s->head + s->in_flight) % ENGINE_DEPTH] = t;
   s->in_flight++;
   s->submitted++;
   return ERR_NONE;
@@ -223,8 +244,7 @@ err session_poll(session *s, session_event *ev, uint32_t *id) {
   } else if (!e && !s->in_flight) {
     e = finish(s, ev);
   }
-  if (e) s->mode = IDLE;
-  return e;
+  return e ? fail(s, e) : ERR_NONE;
 }
 
 session_stats session_get_stats(const session *s) { return s->stats; }
@@ -241,9 +261,9 @@ err session_logits(session *s, float *out, bool *done) {
     s->wait = (hw_ticket){0};
     s->at = 0;
   }
+  if (s->mode != LOGITS) return err_set(ERR_ARG, "logits while the session is busy");
   uint32_t vocab = run_vocab(s->r), most = HW_READ_MAX / 4;
-  if (s->mode != LOGITS) e = err_set(ERR_ARG, "logits while the session is busy");
-  else if (s->n_kv < s->n) e = submit_chunk(s, RUN_HEAD, RUN_READ_NONE, &(hw_ticket){0});
+  if (s->n_kv < s->n) e = submit_chunk(s, RUN_HEAD, RUN_READ_NONE, &(hw_ticket){0});
   else if (!s->wait.n) e = run_read_logits(s->r, s->at, min_u32(vocab - s->at, most), &s->wait);
   else if (hw_done(s->en->h, s->wait)) {
     uint32_t n = min_u32(vocab - s->at, most);
@@ -252,8 +272,8 @@ err session_logits(session *s, float *out, bool *done) {
     s->at += n;
     *done = !e && s->at == vocab;
   }
-  if (e || *done) s->mode = IDLE;
-  return e;
+  if (*done) s->mode = IDLE;
+  return e ? fail(s, e) : ERR_NONE;
 }
 
 /* Rows whose next token is known, one submit each `run_nll_rows`. */
@@ -280,8 +300,8 @@ err session_nll(session *s, const uint32_t *ids, uint32_t n, double *sum, bool *
     s->at = 0;
     s->sum = 0;
   }
-  if (s->mode != NLL) e = err_set(ERR_ARG, "perplexity while the session is busy");
-  else if (!s->wait.n) e = nll_submit(s);
+  if (s->mode != NLL) return err_set(ERR_ARG, "perplexity while the session is busy");
+  if (!s->wait.n) e = nll_submit(s);
   else if (hw_done(s->en->h, s->wait)) {
     e = hw_read(s->en->h, s->wait, s->nll, 4 * s->wait_rows);
     for (uint32_t i = 0; !e && i < s->wait_rows; i++) s->sum += (double)s->nll[i];
@@ -292,7 +312,7 @@ err session_nll(session *s, const uint32_t *ids, uint32_t n, double *sum, bool *
   if (*done) {
     *sum = s->sum;
     s->n = s->n_kv = 0;
+    s->mode = IDLE;
   }
-  if (e || *done) s->mode = IDLE;
-  return e;
+  return e ? fail(s, e) : ERR_NONE;
 }

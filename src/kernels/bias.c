@@ -7,7 +7,7 @@ void bias_twin(const hw_cpu_call *c) {
   const float *x = c->buf[0], *b = c->buf[1]; /* [M, N], [N] */
   float *y = c->buf[2];
   const step_params *step = c->buf[3];
-  for (uint64_t i = 0; i < (uint64_t)step->n_tok * n; i++) y[i] = x[i] + b[i % n];
+  for (uint64_t i = 0; i < (uint64_t)twin_rows(step, s->dim[1]) * n; i++) y[i] = x[i] + b[i % n];
 }
 
 void bias_shape(const kernel_spec *s, kernel_shape *out) {

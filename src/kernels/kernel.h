@@ -6,7 +6,8 @@
  *
  * Conventions of every kernel:
  * - activations are row-major f32 [M, N]; row m is token m of the chunk; rows from step.n_tok on are
- *   neither read nor written (M is the room, step.n_tok <= M what is there);
+ *   neither read nor written (M is the room, step.n_tok what is there; ops of the head have M = 1
+ *   in runs of more tokens: an op does min(step.n_tok, M) rows);
  * - one uniform block, Step (lib/step.wgsl), holds all that changes from run to run;
  * - K of a quantised weight is a multiple of 32 (256 for K types); weights are [NTOT, K] in the packed
  *   layout of lib/w_*.wgsl on GPUs (see pack.h) and in the file's own layout on the cpu back end;

@@ -6,7 +6,8 @@ void silu_mul_twin(const hw_cpu_call *c) {
   const float *a = c->buf[0], *b = c->buf[1]; /* [M, N] */
   float *y = c->buf[2];
   const step_params *step = c->buf[3];
-  for (uint64_t i = 0; i < (uint64_t)step->n_tok * s->dim[0]; i++) y[i] = twin_silu(a[i]) * b[i];
+  for (uint64_t i = 0; i < (uint64_t)twin_rows(step, s->dim[1]) * s->dim[0]; i++)
+    y[i] = twin_silu(a[i]) * b[i];
 }
 
 void silu_mul_shape(const kernel_spec *s, kernel_shape *out) {

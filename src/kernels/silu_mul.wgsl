@@ -10,5 +10,5 @@
 fn main(@builtin(workgroup_id) wid: vec3u, @builtin(num_workgroups) num: vec3u,
         @builtin(local_invocation_index) t: u32) {
   let i = (wid.x + wid.y * num.x) * 256u + t;
-  if (i < step.n_tok * N) { y[i] = a[i] / (1.0 + exp(-a[i])) * b[i]; }
+  if (i < min(step.n_tok, M) * N) { y[i] = a[i] / (1.0 + exp(-a[i])) * b[i]; }
 }

@@ -9,6 +9,11 @@
 #include "kernels/kernel_impl.h"
 #include "kernels/quant.h"
 
+/* Rows that an op of room for m does: the head of a longer chunk has one. */
+static inline uint32_t twin_rows(const step_params *step, uint32_t m) {
+  return min_u32(step->n_tok, m);
+}
+
 /* Row `row` of a stack of rows of k elements. */
 static inline const uint8_t *twin_row(dtype t, const void *w, uint64_t row, uint32_t k) {
   return (const uint8_t *)w + row * dtype_row_bytes(t, k);

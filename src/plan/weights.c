@@ -32,12 +32,16 @@ static void add_part(wbuild *b, ir_id t, uint32_t stack, uint32_t row0, uint32_t
   b->w->parts[b->w->n_parts++] = (plan_part){t, stack, row0, first, rows};
 }
 
-/* Rows that fit a binding, in even shares. */
+static uint64_t limit_of(const hw_caps *c) { return min_u64(c->max_binding, c->max_buffer); }
+
+/* Rows a part: what fits a binding, in even shares of multiples of 64 rows (check_widths has seen
+ * that 64 fit; bytes grow at least in proportion to rows). */
 static uint32_t rows_a_part(const wbuild *b, const ir_tensor *t) {
-  uint64_t limit = min_u64(b->caps->max_binding, b->caps->max_buffer);
-  uint32_t n = 1;
-  while (n < t->rows && bytes_of(b, t->type, t->cols, div_up32(t->rows, n)) > limit) n++;
-  return (uint32_t)round_up(div_up32(t->rows, n), n > 1 ? 64 : 1);
+  uint64_t limit = limit_of(b->caps), all = bytes_of(b, t->type, t->cols, t->rows);
+  if (is_vector(t) || all <= limit) return t->rows;
+  uint64_t fit = max_u64(1, limit / bytes_of(b, t->type, t->cols, 64)) * 64;
+  uint32_t n = (uint32_t)div_up(t->rows, fit);
+  return (uint32_t)round_up(div_up32(t->rows, n), 64);
 }
 
 static err add_split(wbuild *b, ir_id id) {
@@ -72,7 +76,7 @@ static err add_siblings(wbuild *b, const ir_id *ids, uint32_t n) {
   bool taken = false;
   for (uint32_t i = 0; i < n; i++) taken = taken || b->count[ids[i]];
   if (taken || n < 2 || rows > UINT32_MAX ||
-      bytes_of(b, t->type, t->cols, (uint32_t)rows) > b->caps->max_binding)
+      bytes_of(b, t->type, t->cols, (uint32_t)rows) > limit_of(b->caps))
     return ERR_NONE; /* each on its own, later */
   const char *label = arena_printf(&b->w->mem, "%s +%u", t->name, n - 1);
   if (!label) return mem_err(t->name, 64);
@@ -110,20 +114,22 @@ static uint64_t count_parts(const ir_graph *g, const hw_caps *caps) {
   for (uint32_t i = 0; i < g->n_tensors; i++) {
     const ir_tensor *t = &g->tensors[i];
     if (t->kind != IR_WEIGHT) continue;
-    n += 2 + 2 * (4ull * t->rows * t->cols / max_u64(1, caps->max_binding));
+    n += 2 + 2 * (4ull * t->rows * t->cols / max_u64(1, limit_of(caps)));
   }
   return n;
 }
 
 static err check_widths(const ir_graph *g, const hw_caps *caps) {
-  for (uint32_t i = 0; i < g->n_tensors && !caps->native_weights; i++) {
+  wbuild b = {.g = g, .caps = caps};
+  for (uint32_t i = 0; i < g->n_tensors; i++) {
     const ir_tensor *t = &g->tensors[i];
-    if (t->kind == IR_WEIGHT && !is_vector(t) && t->cols % 32)
+    if (t->kind != IR_WEIGHT || is_vector(t)) continue;
+    if (!caps->native_weights && t->cols % 32)
       return err_set(ERR_UNSUPPORTED, "%s: tensor '%s' has %u columns; GPUs need a multiple of 32",
                      g->name, t->name, t->cols);
-    if (t->kind == IR_WEIGHT && !is_vector(t) && pack_bytes(t->type, t->cols, 64) > caps->max_binding)
+    if (bytes_of(&b, t->type, t->cols, 64) > limit_of(caps))
       return err_set(ERR_LIMIT, "%s: 64 rows of tensor '%s' are over this device's binding limit of %llu",
-                     g->name, t->name, (unsigned long long)caps->max_binding);
+                     g->name, t->name, (unsigned long long)limit_of(caps));
   }
   return ERR_NONE;
 }

@@ -8,6 +8,10 @@
 
 enum { STAGING = 4 << 20, TABLE_CHUNK = 1 << 16 };
 
+static uint64_t staging_size(const run *r) {
+  return min_u64(STAGING, hw_get_caps(r->h)->max_binding) & ~3ull;
+}
+
 static bool is_cpu(const run *r) { return hw_get_caps(r->h)->kind == HW_CPU; }
 
 static err make(run *r, const char *label, uint64_t size, hw_buf_use use, const void *host, hw_buf *out) {
@@ -37,7 +41,7 @@ static err make_buffers(run *r) {
     uint64_t bytes = (uint64_t)r->o.ctx * t->cols * (r->o.kv == DT_F16 ? 2 : 4);
     if (t->kind == IR_STATE) TRY(make(r, t->name, bytes, HW_STORAGE, NULL, &r->states[i]));
   }
-  if (!is_cpu(r)) TRY(make(r, "staging", STAGING, HW_STORAGE, NULL, &r->staging));
+  if (!is_cpu(r)) TRY(make(r, "staging", staging_size(r), HW_STORAGE, NULL, &r->staging));
 done:
   return e;
 }
@@ -76,9 +80,11 @@ static err make_kernels(run *r) {
   for (uint32_t i = 0; i < r->weights->n_stacks && !is_cpu(r); i++) {
     const plan_stack *s = &r->weights->stacks[i];
     if (s->vector) continue;
-    uint32_t rows = (uint32_t)min_u64(s->rows, STAGING / file_row_bytes(s) & ~1ull);
+    uint64_t room = staging_size(r);
+    uint32_t rows = (uint32_t)min_u64(s->rows, room / file_row_bytes(s));
     if (!rows)
-      return err_set(ERR_LIMIT, "%s: a row of '%s' is over %d bytes", r->g->name, s->label, STAGING);
+      return err_set(ERR_LIMIT, "%s: a row of '%s' is over %llu bytes", r->g->name, s->label,
+                     (unsigned long long)room);
     kernel_spec spec = {.op = KERNEL_PACK, .dim = {s->cols, rows, s->rows}, .type = {s->type}};
     TRY(run_kernel_get(r, &spec, &k));
     r->pack_kernel[i] = k;
