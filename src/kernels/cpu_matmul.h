@@ -270,8 +270,8 @@ static void tiles_q_large(const matmul *a, uint32_t nv, strip_q w, panel_q x, fl
 typedef void (*codes_fn)(const uint8_t *row, uint32_t groups, uint8_t *c, float *d, float *m);
 #define ROUNDING_TYPES(X)                                                                          \
   X(DT_Q4_0, q4_0)                                                                                 \
-  X(DT_Q4_1, q4_1) X(DT_Q5_0, q5_0) X(DT_Q5_1, q5_1) X(DT_Q8_0, q8_0) X(DT_Q4_K, q4_k)             \
-      X(DT_Q5_K, q5_k)
+  X(DT_Q4_1, q4_1)                                                                                 \
+  X(DT_Q5_0, q5_0) X(DT_Q5_1, q5_1) X(DT_Q8_0, q8_0) X(DT_Q4_K, q4_k) X(DT_Q5_K, q5_k)
 #define X(id, name)                                                                                \
   static void codes_##name(const uint8_t *row, uint32_t groups, uint8_t *c, float *d, float *m) {  \
     codes_row(id, row, groups, c, d, m);                                                           \
