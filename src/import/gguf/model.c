@@ -160,7 +160,7 @@ static void read_rope(builder *b) {
     freq[i] = f * scale * (1 - mix) + f * mix;
   }
   *r = (ir_rope){.rot = p->rot, .freq = freq, .mscale = (double)attn};
-  if (yarn && ext != 0) r->mscale *= 1 + 0.1 * log(1 / scale);
+  if (yarn && ext != 0 && scale < 1) r->mscale *= 1 + 0.1 * log(1 / scale); /* YaRN, eq. 22 */
   p->rope_scale = (float)scale;
   p->rope_scaling = factors ? "llama3" : yarn ? "yarn" : scale != 1 ? "linear" : "none";
 }
