@@ -115,14 +115,14 @@ void cli_catch_interrupts(void);
 /* ---- the model and its device ---- */
 
 typedef struct cli_device {
-  const char *device, *precision, *level, *off, *webgpu;
+  const char *device, *precision, *level, *off, *webgpu, *isa;
   uint32_t threads, context, batch;
   bool no_f16, no_subgroups;
   uint64_t limit_binding;
   bool quiet;
 } cli_device;
 void cli_add_device(cli_table *t, cli_device *d);
-/* Only what picks a device: --device, --webgpu, --threads and the pretended limits. */
+/* Only what picks a device: --device, --webgpu, --threads, --isa and the pretended limits. */
 void cli_add_adapter(cli_table *t, cli_device *d);
 /* Refuses words that are none of an option's: CLI_GO or CLI_BAD_USAGE. */
 int cli_check_device(const cli_command *c, const cli_device *d);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "kernels/cpu_isa.h"
 #include "tasks/pick.h"
 
 void cli_add_adapter(cli_table *t, cli_device *d) {
@@ -23,6 +24,12 @@ void cli_add_adapter(cli_table *t, cli_device *d) {
                .arg = "N",
                .max = 1024,
                .help = "threads of the cpu device (default: one a core)"},
+              {.name = "isa",
+               .type = CLI_TEXT,
+               .to = &d->isa,
+               .arg = "NAME",
+               .help = "instruction set of the cpu device: base, avx2, avx2-vnni, avx512 or "
+                       "avx512-vnni (default: the widest there is)"},
               {.name = "webgpu",
                .type = CLI_TEXT,
                .to = &d->webgpu,
@@ -112,6 +119,7 @@ int cli_check_device(const cli_command *c, const cli_device *d) {
     return cli_usage(c, "--precision takes f32 or auto, not '%s'", d->precision);
   if (d->level && strcmp(d->level, "none") != 0 && strcmp(d->level, "role") != 0)
     return cli_usage(c, "--level takes none or role, not '%s'", d->level);
+  if (d->isa && kernel_cpu_limit_isa(d->isa)) return cli_usage(c, "--isa: %s", err_text());
   return check_fusions(c, d->off);
 }
 
