@@ -1,6 +1,7 @@
 /* Adapters: asks for them in a fixed order, tells them apart, and describes each without opening
  * it. */
 #ifdef FRIT_HAVE_WEBGPU_H
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,8 +130,31 @@ static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGP
   else if (message.data) wg_copy(s->refusal, sizeof s->refusal, message);
 }
 
+static void on_kept(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView message,
+                    void *user, void *unused) {
+  (void)status, (void)adapter, (void)message, (void)user, (void)unused;
+}
+
+/* A driver that is loaded and unloaded with each instance can run out of what the system gives once
+ * (NVIDIA's of 580 fails at about the twelfth time: "cannot allocate memory in static TLS block").
+ * From the fourth instance of a process on, one more is kept with an adapter, so that it stays. */
+static void keep_driver(const wg_lib *lib) {
+  static atomic_uint begun;
+  static WGPUInstance kept;
+  if (atomic_fetch_add(&begun, 1) != 3) return;
+  wg_toggles toggles = wg_toggles_of(false);
+  WGPUInstanceDescriptor d = WGPU_INSTANCE_DESCRIPTOR_INIT;
+  if (lib->dawn) d.nextInChain = &toggles.chain;
+  kept = lib->CreateInstance(&d);
+  WGPURequestAdapterOptions o = {.featureLevel = WGPUFeatureLevel_Core};
+  if (lib->dawn) o.nextInChain = &toggles.chain;
+  WGPURequestAdapterCallbackInfo cb = {.mode = WGPUCallbackMode_AllowSpontaneous, .callback = on_kept};
+  if (kept) lib->InstanceRequestAdapter(kept, &o, cb);
+}
+
 err wg_scan_begin(wg_scan *s, const wg_lib *lib) {
   *s = (wg_scan){.lib = lib};
+  keep_driver(lib);
   wg_toggles toggles = wg_toggles_of(false);
   WGPUInstanceDescriptor d = WGPU_INSTANCE_DESCRIPTOR_INIT;
   if (lib->dawn) d.nextInChain = &toggles.chain;
