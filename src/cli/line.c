@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <histedit.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 enum { HISTORY_LINES = 1000 };
 
@@ -34,6 +36,31 @@ static unsigned char drop_line(EditLine *el, int key) {
   l->interrupted = true;
   fputs("^C\n", stdout);
   return CC_NEWLINE;
+}
+
+/* Around what it pastes, a terminal that was asked to puts these. */
+static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
+static const char paste_begin[] = "\033[200~", paste_end[] = "\033[201~";
+
+/* A pasted text, line ends and all, becomes part of the line. */
+static unsigned char paste(EditLine *el, int key) {
+  (void)key;
+  buf b = {0};
+  size_t end = sizeof paste_end - 1;
+  wchar_t c;
+  char bytes[MB_LEN_MAX];
+  while (el_wgetc(el, &c) == 1) {
+    size_t n = wcrtomb(bytes, c == L'\r' ? L'\n' : c, &(mbstate_t){0});
+    if (n != (size_t)-1) buf_put(&b, bytes, n);
+    if (b.failed || (b.n >= end && memcmp(b.p + b.n - end, paste_end, end) == 0)) break;
+  }
+  bool whole = !b.failed && b.n >= end;
+  if (whole) b.n -= end;
+  while (whole && b.n && b.p[b.n - 1] == '\n') b.n--;
+  if (whole) b.p[b.n] = 0;
+  int added = whole && b.n ? el_insertstr(el, b.p) : 0;
+  buf_free(&b);
+  return added ? CC_ERROR : CC_REFRESH;
 }
 
 /* $XDG_STATE_HOME/frit/NAME, its folder made; NULL when there is no home. */
@@ -68,6 +95,8 @@ static err open_editor(line_editor *l, const char *history_name) {
   el_set(l->el, EL_SETTY, "-d", "-isig", NULL); /* while editing Ctrl-C is a key */
   el_set(l->el, EL_ADDFN, "frit-drop-line", "Drops the line", drop_line);
   el_set(l->el, EL_BIND, "^C", "frit-drop-line", NULL);
+  el_set(l->el, EL_ADDFN, "frit-paste", "Takes a pasted text", paste);
+  el_set(l->el, EL_BIND, paste_begin, "frit-paste", NULL);
   history(l->past, &l->ev, H_SETSIZE, HISTORY_LINES);
   history(l->past, &l->ev, H_SETUNIQUE, 1);
   l->path = state_path(history_name);
@@ -98,12 +127,23 @@ void line_close(line_editor *l) {
 
 bool line_terminal(const line_editor *l) { return l->el != NULL; }
 
-/* One line as typed, its end included; NULL at the end of input. */
+static const char *edit(line_editor *l, int *n) {
+  fputs(paste_on, stdout);
+  fflush(stdout);
+  el_resize(l->el); /* the window may have changed while an answer came */
+  const char *s = el_gets(l->el, n);
+  fputs(paste_off, stdout);
+  fflush(stdout);
+  return s;
+}
+
+/* What was typed, its end included (recalled and pasted ones have line ends inside too); NULL at
+ * the end of input. */
 static const char *edited(line_editor *l) {
   for (;;) {
     int n = 0;
     l->interrupted = false;
-    const char *s = el_gets(l->el, &n);
+    const char *s = edit(l, &n);
     if (s && n > 0 && !l->interrupted) return s;
     if (l->interrupted) l->more = false;
     else if (!(n == -1 && errno == EINTR)) return NULL;
@@ -126,7 +166,8 @@ bool line_read(line_editor *l, buf *out) {
       const char *s = edited(l);
       if (!s) return false;
       if (l->interrupted) buf_clear(out);
-      buf_put(out, s, strcspn(s, "\n"));
+      size_t n = strlen(s);
+      buf_put(out, s, n && s[n - 1] == '\n' ? n - 1 : n);
     } else if (!plain(out)) {
       return out->n > 0;
     }

@@ -51,8 +51,12 @@ case_pipe() {
   expect_out "there is no command /what"
 }
 case_terminal() {
-  pty "$FRIT" chat "$TINY" --device cpu --max 8 >log 2>&1 || { tail -c 2000 log; fail "the terminal's talk"; }
-  grep -qF 'first\040question' "$XDG_STATE_HOME/frit/history" || fail "no history was kept"
+  local line
+  LC_ALL=C pty "$FRIT" chat "$TINY" --device cpu --max 8 >log 2>&1 || { tail -c 2000 log; fail "the terminal's talk"; }
+  for line in 'first\040question' 'one\012two' 'one\012two.three' 'say:\040pasted\012été\040now'; do
+    grep -qxF "$line" "$XDG_STATE_HOME/frit/history" ||
+      { cat "$XDG_STATE_HOME/frit/history"; fail "the history lacks $line"; }
+  done
   [ "$(stat -c %a "$XDG_STATE_HOME/frit/history")" = 600 ] || fail "others can read the history"
 }
 

@@ -1,7 +1,8 @@
 """Talks with `frit chat` in a terminal of its own: python3 chat_pty.py FRIT chat MODEL OPTION...
 
 Ctrl-C while a line is typed drops the line; during an answer it stops the answer; the program goes
-on, and Ctrl-D ends it with status 0. Exits with 1 and a sentence when something else happens."""
+on, and Ctrl-D ends it with status 0. What is recalled or pasted keeps its lines (chat.sh looks into
+the history). Exits with 1 and a sentence when something else happens."""
 import os
 import pty
 import re
@@ -66,6 +67,17 @@ t.wait(rb"half a li", "echo of half a line")
 t.type(b"\x03")
 t.wait(rb"\^C", "^C")
 t.wait(PROMPT, "prompt after Ctrl-C")
+t.type(b"one\\\r")
+t.wait(rb"\. ", "prompt of a second line")
+t.type(b"two\r")
+t.wait(PROMPT, "prompt after two lines")
+t.type(b"\x1b[A.three\r")  # recalled, both lines, and added to
+t.wait(rb"\.three", "recalled lines")
+t.wait(PROMPT, "prompt after recalled lines")
+t.type(b"say: \x1b[200~pasted\r\xc3\xa9t\xc3\xa9\r\x1b[201~")
+t.wait(rb"t\xc3\xa9", "pasted lines")
+t.type(b" now\r")
+t.wait(PROMPT, "prompt after a paste")
 t.type(b"/help\r")
 t.wait(rb"/clear", "list of commands")
 t.wait(PROMPT, "prompt after /help")
