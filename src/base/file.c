@@ -19,7 +19,7 @@
 err file_map_open(const char *path, file_map *out) {
   *out = (file_map){0};
   err e = ERR_NONE;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for its writer */
   if (fd < 0) return err_set(ERR_IO, "%s: %s", path, strerror(errno));
   struct stat st;
   if (fstat(fd, &st) != 0) {
@@ -77,7 +77,25 @@ done:
   return ERR_NONE;
 }
 
+bool file_special(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static err write_all(const char *name, const char *path, const void *bytes, size_t size) {
+  FILE *f = fopen(name, "wb");
+  if (!f) return err_set(ERR_IO, "%s: %s", path, strerror(errno));
+  bool whole = fwrite(bytes, 1, size, f) == size && fflush(f) == 0;
+  int why = errno;
+  if (fclose(f) != 0 && whole) {
+    whole = false;
+    why = errno;
+  }
+  return whole ? ERR_NONE : err_set(ERR_IO, "%s: cannot write: %s", path, strerror(why));
+}
+
 err file_write(const char *path, const void *bytes, size_t size) {
+  if (file_special(path)) return write_all(path, path, bytes, size);
   err e = ERR_NONE;
   buf tmp = {0};
   buf_printf(&tmp, "%s.part", path);
@@ -85,17 +103,10 @@ err file_write(const char *path, const void *bytes, size_t size) {
     e = mem_err(path, strlen(path));
     goto done;
   }
-  FILE *f = fopen(tmp.p, "wb");
-  if (!f) {
-    e = err_set(ERR_IO, "%s: %s", path, strerror(errno));
-    goto done;
-  }
-  size_t n = fwrite(bytes, 1, size, f);
-  int closed = fclose(f);
-  if (n != size || closed != 0 || rename(tmp.p, path) != 0) {
+  e = write_all(tmp.p, path, bytes, size);
+  if (!e && rename(tmp.p, path) != 0)
     e = err_set(ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-    remove(tmp.p);
-  }
+  if (e) remove(tmp.p);
 done:
   buf_free(&tmp);
   return e;

@@ -2,6 +2,7 @@
 #ifndef FRIT_BASE_FILE_H
 #define FRIT_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,11 @@ void file_map_drop(const file_map *m, uint64_t off, uint64_t size);
 
 /* Reads a file of at most `limit` bytes (mem_free the result); NUL-terminated beyond *size. */
 err file_read(const char *path, uint64_t limit, char **out, size_t *size);
-/* Writes to `path` through a temporary name, so that a failure leaves no half-written file. */
+/* Is there something at `path` that is no regular file (a device, a pipe, a folder)? Renaming a
+ * file to that name would take its place. */
+bool file_special(const char *path);
+/* Writes to `path` through a temporary name, so that a failure leaves no half-written file;
+ * straight into a device or a pipe. */
 err file_write(const char *path, const void *bytes, size_t size);
 
 /* Bytes of memory that the system could still give out, 0 when unknown. */

@@ -111,6 +111,9 @@ void cli_hush(bool on);
 /* Ctrl-C: counted instead of ending the program. */
 extern volatile sig_atomic_t cli_interrupts;
 void cli_catch_interrupts(void);
+/* The file goes when a signal ends the program: Ctrl-C (unless caught, see above; call this first),
+ * SIGTERM, SIGHUP. One file at a time. */
+void cli_temporary(const char *path);
 
 /* ---- the model and its device ---- */
 
@@ -146,6 +149,9 @@ typedef struct cli_model {
  * option does. */
 err cli_load(const cli_device *d, const char *path, const engine_opts *more, cli_model *out);
 void cli_unload(cli_model *m);
+/* The tokens of a text that is to be continued, those of the file's own rules before them; no token
+ * at all is an error. */
+err cli_encode(const cli_model *m, const char *text, size_t n, bool special, token_ids *out);
 void cli_describe(const hw_caps *c, char *out, size_t size);
 void cli_print_stats(const cli_model *m, const session_stats *st); /* on standard error */
 /* The engine options that the command line asks for. */

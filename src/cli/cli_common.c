@@ -119,6 +119,21 @@ void cli_catch_interrupts(void) {
   sigaction(SIGINT, &a, NULL);
 }
 
+static char temporary[4096];
+static void on_end(int sig) { /* unlink, signal and raise are safe here */
+  unlink(temporary);
+  signal(sig, SIG_DFL);
+  raise(sig);
+}
+void cli_temporary(const char *path) {
+  static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  if (strlen(path) >= sizeof temporary) return; /* longer than any file's name can be */
+  memcpy(temporary, path, strlen(path) + 1);
+  struct sigaction a = {.sa_handler = on_end};
+  sigemptyset(&a.sa_mask);
+  for (int i = 0; i < 3; i++) sigaction(signals[i], &a, NULL);
+}
+
 /* ---- the bar ---- */
 
 void cli_bar_draw(cli_bar *b, const char *what, uint64_t done, uint64_t total) {

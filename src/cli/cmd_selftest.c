@@ -161,6 +161,7 @@ static int selftest(const options *o) {
   char device[320];
   cli_describe(&caps[p.desc.index], device, sizeof device);
   if (!o->json) printf("%s\n", device);
+  cli_temporary(path);
   cli_catch_interrupts();
   cJSON *j = o->json ? cJSON_CreateObject() : NULL, *rows = NULL;
   if (j) cJSON_AddStringToObject(j, "device", device);

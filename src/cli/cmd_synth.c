@@ -6,6 +6,15 @@
 #include "cli/cli.h"
 #include "import/gguf/synth.h"
 
+static int write_model(const synth_desc *d, const char *path) {
+  char part[4096];
+  snprintf(part, sizeof part, "%s.part", path); /* what the writer makes until it is whole */
+  cli_temporary(part);
+  err e = synth_write(d, path);
+  if (e == ERR_ARG) return cli_usage(&cli_synth, "%s", err_text());
+  return e ? cli_fail() : CLI_OK;
+}
+
 static int run_synth(int argc, const char **argv) {
   synth_desc d = {.seed = 1};
   cli_table t = {0};
@@ -49,11 +58,9 @@ static int run_synth(int argc, const char **argv) {
   else if (!synth_preset(d.preset, &shape))
     status =
         cli_usage(&cli_synth, "--arch: there is no '%s'; there are: %s", d.preset, synth_presets());
-  else if (synth_write(&d, args.arg[0])) status = cli_fail();
-  else {
+  else if ((status = write_model(&d, args.arg[0])) == CLI_OK) {
     if (stat(args.arg[0], &st) == 0)
       fprintf(stderr, "%s: %s\n", args.arg[0], cli_bytes((uint64_t)st.st_size));
-    status = CLI_OK;
   }
   cli_args_free(&args);
   return status;

@@ -359,6 +359,10 @@ err fetch_file(const fetch_options *o, fetch_result *out) {
     e = mem_err("file name", strlen(o->path));
     goto done;
   }
+  if (file_special(o->path)) {
+    e = err_set(ERR_IO, "%s: not a regular file", o->path);
+    goto done;
+  }
   SHA256Init(&f.sha);
   f.curl = curl_easy_init();
   if (!f.curl) {

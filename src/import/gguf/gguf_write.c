@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/math.h"
 #include "base/mem.h"
 
@@ -68,6 +69,7 @@ err gguf_writer_new(const gguf_writer_desc *d, gguf_writer **result) {
   if ((version != 2 && version != 3) || align < 8 || (align & (align - 1)))
     return err_set(ERR_ARG, "%s: cannot write GGUF version %u with alignment %u", d->path, version,
                    align);
+  if (file_special(d->path)) return err_set(ERR_IO, "%s: not a regular file", d->path);
   gguf_writer *w = mem_zalloc(1, sizeof *w);
   if (!w) return mem_err(d->path, sizeof *w);
   w->version = version;
