@@ -225,6 +225,12 @@ err cli_load(const cli_device *d, const char *path, const engine_opts *more, cli
   return ERR_NONE;
 }
 
+err cli_encode(const cli_model *m, const char *text, size_t n, bool special, token_ids *out) {
+  err e = token_encode(engine_tokenizer(m->e), text, n, special, true, out);
+  if (e || out->n) return e;
+  return err_set(ERR_ARG, "the text is empty, and the file's rules add no token before it");
+}
+
 void cli_unload(cli_model *m) {
   engine_close(m->e);
   m->e = NULL;

@@ -87,10 +87,7 @@ static int complete(const char *path, const options *o, const char *text, size_t
   err e;
   TRY(cli_load(&o->device, path, NULL, &m));
   TRY(session_new(m.e, &s));
-  TRY(token_encode(engine_tokenizer(m.e), text, n, !o->no_special, true, &r.prompt));
-  if (!r.prompt.n)
-    e = err_set(ERR_ARG, "the text is empty, and the file's rules add no token before it");
-  if (e) goto done;
+  TRY(cli_encode(&m, text, n, !o->no_special, &r.prompt));
   TRY(session_feed(s, r.prompt.p, (uint32_t)r.prompt.n));
   cli_catch_interrupts();
   TRY(generate(o, m.e, s, &r));

@@ -172,7 +172,8 @@ static void print_needs(const report *r) {
     else {
       printf("%s + %s + %s = %s", cli_bytes(n->weights), cli_bytes(n->kv), cli_bytes(n->work),
              cli_bytes(n->weights + n->kv + n->work));
-      if (n->room) printf("; %s of %s", n->fits ? "fits in" : "too large for", cli_bytes(n->room));
+      if (n->room)
+        printf("; %s the %s available", n->fits ? "fits in" : "too large for", cli_bytes(n->room));
       puts("");
     }
   }

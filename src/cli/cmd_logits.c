@@ -43,7 +43,7 @@ static int logits(const char *path, const options *o, const char *text, size_t n
   err e;
   TRY(cli_load(&o->device, path, NULL, &m));
   TRY(session_new(m.e, &s));
-  TRY(token_encode(engine_tokenizer(m.e), text, n, !o->no_special, true, &ids));
+  TRY(cli_encode(&m, text, n, !o->no_special, &ids));
   uint32_t vocab = run_vocab(engine_run(m.e));
   v = mem_alloc(vocab * sizeof *v);
   if (!v) e = mem_err("logits", vocab * sizeof *v);

@@ -89,7 +89,10 @@ static int perplexity(const char *path, const char *file, const options *o) {
   TRY(session_new(m.e, &s));
   TRY(token_encode(engine_tokenizer(m.e), text, n, !o->no_special, true, &ids));
   r.tokens = ids.n;
-  if (ids.n < 2) e = err_set(ERR_ARG, "%s: %zu tokens; perplexity needs at least 2", file, ids.n);
+  if (engine_ctx(m.e) < 2)
+    e = err_set(ERR_ARG, "in a context of 1 no token is predicted: --context takes 2 or more");
+  else if (ids.n < 2)
+    e = err_set(ERR_ARG, "%s: %zu tokens; perplexity needs at least 2", file, ids.n);
   if (e) goto done;
   cli_catch_interrupts();
   TRY(windows(&m, s, &ids, &r));

@@ -1,7 +1,10 @@
 /* The command frit: finds the command named by the first argument. */
+#include <fcntl.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/pull.h"
@@ -46,8 +49,18 @@ static int help(int argc, char **argv) {
   return c->run(2, (const char *[]){c->name, "--help", NULL});
 }
 
+/* The number of a closed standard stream would go to the next file that is opened, and messages
+ * into that file. What stands in for it can be neither read nor written. */
+static void hold_standard_streams(void) {
+  for (int fd = 0; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) return;
+}
+
 int main(int argc, char **argv) {
-  setlocale(LC_CTYPE, ""); /* for line editing; numbers stay as in C */
+  hold_standard_streams();
+  /* For line editing; numbers stay as in C. Texts are UTF-8, whatever the locale says. */
+  if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+    setlocale(LC_CTYPE, "C.UTF-8");
   if (argc < 2) {
     overview(stderr);
     return CLI_BAD_USAGE;

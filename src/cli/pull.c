@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/cli.h"
 #include "cli/fetch.h"
 
 static const char help_text[] =
@@ -200,10 +201,10 @@ static void meter_draw(void *user, uint64_t done, uint64_t total) {
 /* --- the command --------------------------------------------------------------------------------
  */
 
-static void print_result(const options *o, const char *path, const fetch_result *r, bool fetched) {
+static int print_result(const options *o, const char *path, const fetch_result *r, bool fetched) {
   if (!o->json) {
     puts(path);
-    return;
+    return cli_flush();
   }
   cJSON *j = cJSON_CreateObject();
   cJSON_AddStringToObject(j, "path", path);
@@ -212,10 +213,7 @@ static void print_result(const options *o, const char *path, const fetch_result 
   if (r->sha256[0]) cJSON_AddStringToObject(j, "sha256", r->sha256);
   else cJSON_AddNullToObject(j, "sha256");
   cJSON_AddBoolToObject(j, "fetched", fetched);
-  char *text = cJSON_PrintUnformatted(j);
-  if (text) puts(text);
-  cJSON_free(text);
-  cJSON_Delete(j);
+  return cli_print_json(j);
 }
 
 /* The file is there already: checked if there is something to check it against. */
@@ -236,8 +234,7 @@ static int already_there(const options *o, const char *path, uint64_t size) {
   if (!o->quiet)
     fprintf(stderr, "frit: pull: %s is there already (%.1f MB%s)\n", path, (double)size / 1e6,
             o->sha256 ? ", SHA-256 right" : "");
-  print_result(o, path, &r, false);
-  return 0;
+  return print_result(o, path, &r, false);
 }
 
 static int pull(const options *o, const char *url, const char *path) {
@@ -262,8 +259,7 @@ static int pull(const options *o, const char *url, const char *path) {
   if (!o->quiet)
     fprintf(stderr, "frit: pull: %.1f MB in %.1f s, SHA-256 %s%s\n", (double)r.bytes / 1e6,
             time_now() - t0, r.sha256, o->sha256 ? " (as asked)" : "");
-  print_result(o, path, &r, true);
-  return 0;
+  return print_result(o, path, &r, true);
 }
 
 static bool sha256_normalise(char *s) {
@@ -291,13 +287,16 @@ int cmd_pull(int argc, const char **argv) {
   if (rc < -1) {
     status = usage(poptStrerror(rc), poptBadOption(pc, POPT_BADOPTION_NOALIAS));
   } else if (o.help) {
-    status = fputs(help_text, stdout) < 0;
+    fputs(help_text, stdout);
+    status = cli_flush();
   } else if (!(o.source = poptGetArg(pc))) {
     status = usage("no address was given", NULL);
   } else if (poptPeekArg(pc)) {
     status = usage("one address at a time, not also", poptPeekArg(pc));
   } else if (o.sha256 && !sha256_normalise(o.sha256)) {
     status = usage("--sha256 takes 64 hexadecimal digits, not", o.sha256);
+  } else if (o.out && !o.out[0]) {
+    status = usage("--out is empty", NULL);
   } else if (o.retries < 0) {
     status = usage("--retries is negative", NULL);
   } else if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {

@@ -78,6 +78,8 @@ perplexity $TINY|FILE is missing
 logits $TINY -p a|--out is missing
 synth x.gguf|--arch is missing
 synth x.gguf --arch big|there is no 'big'
+synth x.gguf --arch tiny --type q9|no weights of type 'q9'
+synth x.gguf --arch tiny --mix ffn|'ffn' is not PART=TYPE
 explain $TINY --rows 0|--rows takes a whole number
 devices x|'x' is one argument too many
 U
@@ -99,6 +101,9 @@ case_bad_files() {
     run "$FRIT" explain "$name" --device cpu
     one_error 1 "$name"
   done
+  mkfifo pipe.gguf # nobody writes into it
+  run timeout 20 "$FRIT" tokenize pipe.gguf -p a
+  one_error 1 "pipe.gguf: not a regular file"
   run "$FRIT" complete "$TINY" --file nothing.txt --device cpu
   one_error 1 "nothing.txt"
   run "$FRIT" perplexity "$TINY" nothing.txt --device cpu
@@ -146,6 +151,7 @@ case_inspect() {
   expect_status 0
   expect_out "token_embd.weight"
   expect_out "general.architecture = llama"
+  grep -qE '; fits in the [0-9.]+ [kMG]B available$' out || { show; fail "does not say whether it fits"; }
 }
 case_complete() {
   run "$FRIT" complete "$TINY" -p 'hello' -n 8 --ignore-eos --device cpu --json
@@ -190,6 +196,8 @@ case_perplexity() {
   json 'import math; assert 3 < d["nll"] < 10 and abs(d["ppl"] - math.exp(d["nll"])) < 1e-6 * d["ppl"]'
   run "$FRIT" perplexity "$TINY" text --device cpu --context 64 --json
   json 'assert d["windows"] == -(-d["tokens"] // 64) and d["predicted"] == d["tokens"] - d["windows"]'
+  run "$FRIT" perplexity "$TINY" text --device cpu --context 1
+  one_error 1 "--context takes 2 or more"
   : >empty
   run "$FRIT" perplexity "$TINY" empty --device cpu
   one_error 1 "empty"
@@ -207,6 +215,9 @@ assert head == {"descr": "<f4", "fortran_order": False, "shape": (320,)}
 v = struct.unpack("<320f", b[10 + n:])
 assert max(v) > min(v)
 P
+  run "$FRIT" logits "$TINY" -p '' --out y.npy --device cpu
+  one_error 1 "the text is empty"
+  expect_no_file y.npy
   run "$FRIT" logits "$TINY" -p hello --out no/such/x.npy --device cpu
   expect_status 1
   expect_err "no/such/x.npy"
@@ -244,10 +255,55 @@ case_selftest() {
   expect_status 0
   json 'assert len(d["tests"]) == 48 and all(t["ok"] for t in d["tests"])'
 }
+case_special_files() { # are written into, or refused; never replaced
+  mkfifo pipe
+  cat pipe >got &
+  run timeout 20 "$FRIT" logits "$TINY" -p hello --out pipe --device cpu
+  expect_status 0
+  wait
+  run "$FRIT" logits "$TINY" -p hello --out x.npy --device cpu
+  expect_same got x.npy
+  run "$FRIT" synth pipe --arch tiny
+  one_error 1 "pipe: not a regular file"
+  [ -p pipe ] || fail "the pipe is gone"
+  expect_no_file pipe.part
+  mkdir folder
+  run "$FRIT" synth folder --arch tiny
+  one_error 1 "folder: not a regular file"
+}
+case_signals() { # leave no half-written file
+  local signal
+  for signal in INT TERM HUP; do
+    python3 - "$FRIT" $signal <<'P' || fail "SIG$signal does not end synth"
+import os, signal, subprocess, sys, time
+p = subprocess.Popen([sys.argv[1], "synth", "big.gguf", "--arch=llama-3.2-1b", "--type=f32"])
+while not os.path.exists("big.gguf.part"): time.sleep(0.01)
+number = getattr(signal, "SIG" + sys.argv[2])
+p.send_signal(number)
+sys.exit(p.wait(30) != -number)
+P
+    expect_no_file big.gguf big.gguf.part
+  done
+}
 case_broken_output() {
-  [ -w /dev/full ] || skip "no /dev/full"
-  "$FRIT" tokenize "$TINY" -p hello >/dev/full 2>err && fail "a full disk is no error"
-  expect_err "standard output cannot be written"
+  local args
+  for args in "tokenize $TINY -p hello" "help chat" "help pull" "--version"; do
+    # shellcheck disable=SC2086
+    "$FRIT" $args >&- 2>err && fail "$args: a closed standard output is no error"
+    expect_err "standard output cannot be written"
+    [ -c /dev/full ] || continue
+    # shellcheck disable=SC2086
+    "$FRIT" $args >/dev/full 2>err && fail "$args: a full disk is no error"
+    expect_err "standard output cannot be written"
+  done
+  [ -c /dev/full ] || skip "no /dev/full"
+}
+case_closed_streams() { # their numbers do not go to files that messages would then be written into
+  run "$FRIT" synth want.gguf --arch tiny
+  "$FRIT" synth got.gguf --arch tiny <&- >&- 2>&-
+  expect_same got.gguf want.gguf
+  "$FRIT" complete "$TINY" -p - --device cpu <&- 2>err && fail "a closed standard input is no error"
+  expect_err "standard input cannot be read"
 }
 
 for name in $(declare -F | sed -n 's/^declare -f case_//p'); do run_case "$name"; done

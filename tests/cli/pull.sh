@@ -231,6 +231,17 @@ case_cannot_write() {
   expect_status 1
   expect_err "no/such/folder/m.bin.part: No such file or directory"
 }
+case_special_files() { # are not replaced
+  serve v1
+  mkfifo pipe
+  run "$FRIT" pull "$BASE/plain/m.bin" -o pipe --force
+  expect_status 1
+  expect_err "pipe: not a regular file"
+  [ -p pipe ] || fail "the pipe is gone"
+  expect_no_file pipe.part
+  "$FRIT" pull "$BASE/plain/m.bin" <&- 2>&- >/dev/null
+  expect_same m.bin want
+}
 case_disk_full() { # a limit on file sizes fails the same write
   serve v1
   (
@@ -270,6 +281,9 @@ case_usage() {
     expect_err "frit: pull: "
     [ "$(wc -l <err)" = 1 ] || fail "more than one line on standard error"
   done
+  run "$FRIT" pull --out '' "$BASE/plain/m.bin"
+  expect_status 2
+  expect_err "--out is empty"
   run "$FRIT" pull --help
   expect_status 0
   expect_out "Usage: frit pull"
