@@ -73,8 +73,10 @@ def frit_rows():
     cmd = [a.frit, "bench", a.model, "--device", a.device, "-p", str(a.pp), "-n", str(a.tg), "-d", a.depth,
            "-r", str(a.reps), "--json"] + (["--threads", str(a.threads)] if a.threads else []) + a.frit_arg
     out = json.loads(run(cmd))
-    rows = out if isinstance(out, list) else out["results"]
-    return cmd, rows
+    for r in out:
+        r["tokens_per_s"] = statistics.median(r["samples"])
+        r["min"], r["max"] = min(r["samples"]), max(r["samples"])
+    return cmd, out
 
 
 def peer_rows(name, command):
@@ -103,7 +105,7 @@ for p in a.peer:
 tests = [r["test"] for r in result["runs"][0]["rows"]]
 lines = [f"# {result['model']}", "", ", ".join(f"{k} {v}" for k, v in result["machine"].items()) + ".",
          f"Verified before the clock: {result['verified']}. Tokens a second, median of {a.reps}; "
-         "in brackets frit's ratio to that peer.", "",
+         "in brackets frit's least and greatest, and its ratio to each peer.", "",
          "| | " + " | ".join(tests) + " |", "|---|" + "---|" * len(tests)]
 first = {r["test"]: r["tokens_per_s"] for r in result["runs"][0]["rows"]}
 for run_ in result["runs"]:
@@ -113,7 +115,8 @@ for run_ in result["runs"]:
         if t not in by:
             cells.append("")
         elif run_ is result["runs"][0]:
-            cells.append(f"{by[t]:,.0f}")
+            spread = next(r for r in run_["rows"] if r["test"] == t)
+            cells.append(f"{by[t]:,.0f} ({spread['min']:,.0f} to {spread['max']:,.0f})")
         else:
             cells.append(f"{by[t]:,.0f} ({first[t] / by[t]:.2f}x)")
     lines.append(f"| {run_['name']} | " + " | ".join(cells) + " |")

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,10 @@ void cli_wait_step(cli_wait *w, bool progressed) {
     w->idle = 0;
     return;
   }
-  if (w->idle++ < 4) return;
+  if (w->idle++ < 50) { /* a token of a fast GPU is near: give way, but do not sleep */
+    sched_yield();
+    return;
+  }
   long us = w->idle < 500 ? 20 : 200;
   nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }

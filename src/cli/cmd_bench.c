@@ -27,12 +27,15 @@ typedef struct options {
   bool json, csv, profile;
 } options;
 
+enum { MAX_SAMPLES = 64 };
+
 typedef struct row {
   char test[48];
   uint32_t n, depth; /* tokens, before them */
   bool prompt;
   const char *level;
   double mean, sd;            /* tokens a second */
+  double samples[MAX_SAMPLES]; /* the first of them, each run's */
   double wall_ms;             /* a token; of a prompt: a run */
   double gpu_ms;              /* the same, < 0: not known */
   double submits, dispatches; /* the same */
@@ -111,6 +114,7 @@ static err measure(bench *b, row *r) {
   for (uint32_t i = 0; i < reps && !e; i++) {
     e = once(b, r, &seconds);
     double speed = r->n / (seconds > 0 ? seconds : 1e-9);
+    if (i < MAX_SAMPLES) r->samples[i] = speed;
     sum += speed;
     squares += speed * speed;
     wall += seconds;
@@ -143,6 +147,8 @@ static cJSON *json_row(const bench *b, const row *r) {
   cJSON_AddStringToObject(j, "test", r->test);
   cJSON_AddNumberToObject(j, "tokens_per_s", r->mean);
   cJSON_AddNumberToObject(j, "stddev", r->sd);
+  int n = b->o->reps < MAX_SAMPLES ? (int)b->o->reps : MAX_SAMPLES;
+  cJSON_AddItemToObject(j, "samples", cJSON_CreateDoubleArray(r->samples, n));
   cJSON_AddNumberToObject(j, "submits", r->submits);
   cJSON_AddNumberToObject(j, "dispatches", r->dispatches);
   if (r->gpu_ms >= 0) cJSON_AddNumberToObject(j, "gpu_ms", r->gpu_ms);
