@@ -37,8 +37,8 @@ static uint64_t limit_of(const hw_caps *c) { return min_u64(c->max_binding, c->m
 /* Rows a part: what fits a binding, in even shares of multiples of 64 rows (check_widths has seen
  * that 64 fit; bytes grow at least in proportion to rows). */
 static uint32_t rows_a_part(const wbuild *b, const ir_tensor *t) {
-  uint64_t limit = limit_of(b->caps), all = bytes_of(b, t->type, t->cols, t->rows);
-  if (is_vector(t) || all <= limit) return t->rows;
+  uint64_t limit = limit_of(b->caps);
+  if (is_vector(t) || bytes_of(b, t->type, t->cols, t->rows) <= limit) return t->rows;
   uint64_t fit = max_u64(1, limit / bytes_of(b, t->type, t->cols, 64)) * 64;
   uint32_t n = (uint32_t)div_up(t->rows, fit);
   return (uint32_t)round_up(div_up32(t->rows, n), 64);
