@@ -227,23 +227,28 @@ typedef struct extent {
   uint32_t prompts, steps, texts;
 } extent;
 
+static bool full_run(void) {
+  const char *full = getenv("FRIT_FULL");
+  return full && full[0] == '1';
+}
+
 static extent how_much(const vectors *v, hw *h) {
 #ifdef SANITIZED
-  (void)h;
-  return (extent){v->n_prompts ? 1 : 0, 4, 0};
+  const bool sanitized = true;
 #else
-  const char *full = getenv("FRIT_FULL");
-  if (full && full[0] == '1') return (extent){v->n_prompts, STEPS, v->n_texts};
-  if (test_quick()) return (extent){2, 16, 0};
-  if (hw_get_caps(h)->software) return (extent){3, 12, 0};
-  return (extent){v->n_prompts, STEPS, v->n_texts};
+  const bool sanitized = false;
 #endif
+  extent all = {v->n_prompts, STEPS, v->n_texts};
+  if (full_run()) return all;
+  if (sanitized) return (extent){1, 4, 0};
+  if (hw_get_caps(h)->software) return (extent){2, 8, 0};
+  return test_quick() ? (extent){2, 16, 0} : all;
 }
 
 /* ---- the demo model ---- */
 
 /* A different first token is an error unless the reference's two best were this close: f32 sums in
- * another order move the demo model's logits by some thousandths. */
+ * another order move the demo model's logits by 1e-5 to 4e-5 in the mean. */
 static const double close_call = 0.02, mean_limit = 2e-3;
 
 static double mean_difference(const rig *r, const prompt *p) {
@@ -416,16 +421,15 @@ static void demo_levels(void) {
     engine_opts o = {
         .f32 = true, .level_set = true, .level = i ? PLAN_ROLE : PLAN_NONE, .ctx = 256};
     ok = rig_open(&r[i], path, o) && rig_logits(&r[i], ids, 0, p->ids.n);
-    if (ok) ok = rig_greedy(&r[i], got[i], how_much(&v, engine_hw(r[i].e)).steps);
+    if (ok) ok = rig_greedy(&r[i], got[i], 4);
   }
   if (ok) {
     double sum = 0;
-    uint32_t steps = how_much(&v, engine_hw(r[0].e)).steps;
     for (uint32_t i = 0; i < r[0].vocab; i++)
       sum += fabs((double)r[0].logits[i] - (double)r[1].logits[i]);
     printf("  | none and role | %.1e |\n", sum / r[0].vocab);
     CHECK(sum / r[0].vocab <= mean_limit);
-    CHECK(memcmp(got[0], got[1], steps * sizeof got[0][0]) == 0);
+    CHECK(memcmp(got[0], got[1], 4 * sizeof got[0][0]) == 0);
   }
   rig_close(&r[0]);
   rig_close(&r[1]);
@@ -440,14 +444,23 @@ static void demo_levels(void) {
  */
 static const double tiny_limit = 1e-3;
 
+/* Scalings of the angles change a table that the host fills: where each pipeline takes a second to
+ * compile, only the options that change kernels are run. */
+static bool changes_kernels(span file) {
+  char name[128];
+  snprintf(name, sizeof name, "%.*s", (int)file.n, (const char *)file.p);
+  return strstr(name, "bias") || strstr(name, "key-length") || strstr(name, "partial");
+}
+
 /* One model: its rows are the logits after 17 ids (a chunk), 18 (a single token), 40 (a chunk). */
-static void check_tiny(vectors *v, plan_level level) {
+static void check_tiny(vectors *v, plan_level level, bool all) {
   span file = take_text(v), id_words = take_array(v);
   char rel[128];
   snprintf(rel, sizeof rel, "reference/%.*s", (int)file.n, (const char *)file.p);
   uint32_t *ids = ids_of(id_words), have = 0;
-  rig r;
-  bool ok = rig_open(&r, test_data(rel),
+  rig r = {0};
+  bool ok = (all || changes_kernels(file)) &&
+            rig_open(&r, test_data(rel),
                      (engine_opts){.f32 = true, .level_set = true, .level = level, .ctx = 64});
   for (int row = 0; row < 3; row++) {
     uint32_t n = take_word(v);
@@ -468,10 +481,13 @@ static void check_tiny(vectors *v, plan_level level) {
 
 static void tiny_at(plan_level level) {
   vectors v;
+  hw *h = test_open();
+  if (!h) return;
+  bool all = !hw_get_caps(h)->software || full_run();
   if (!vectors_open(&v, "reference/tiny.bin", TINY_MAGIC)) return;
   uint32_t n = take_word(&v);
   CHECK(n > 0);
-  for (uint32_t i = 0; i < n && v.at < v.size; i++) check_tiny(&v, level);
+  for (uint32_t i = 0; i < n && v.at < v.size; i++) check_tiny(&v, level, all);
   CHECK_EQ(v.at, v.size);
   mem_free(v.bytes);
 }
