@@ -13,6 +13,7 @@ struct engine {
   hw *h;
   run *run;
   uint32_t ctx;
+  hw_ticket stale; /* the last submit whose read-back a session gave up */
 };
 
 #endif

@@ -53,12 +53,23 @@ err session_new(engine *en, session **out) {
 /* Forgets the tokens in flight; rows that they wrote beyond the timeline do not count. */
 static void drop_flight(session *s) {
   for (; s->in_flight; s->in_flight--) {
-    hw_read(s->en->h, s->flight[s->head], NULL, 0);
+    s->en->stale = s->flight[s->head];
+    hw_read(s->en->h, s->en->stale, NULL, 0);
     s->head = (s->head + 1) % ENGINE_DEPTH;
   }
-  if (s->wait.n) hw_read(s->en->h, s->wait, NULL, 0);
+  if (s->wait.n) {
+    s->en->stale = s->wait;
+    hw_read(s->en->h, s->wait, NULL, 0);
+  }
   s->wait = (hw_ticket){0};
   s->n_kv = min_u32(s->n_kv, s->n);
+}
+
+/* Read-backs that were given up are over: until then they count as in flight. */
+static bool settled(session *s) {
+  if (!hw_done(s->en->h, s->en->stale)) return false;
+  s->en->stale = (hw_ticket){0};
+  return true;
 }
 
 /* Idle after an error, which is returned with its sentence. The timeline holds what was delivered. */
@@ -240,7 +251,7 @@ err session_poll(session *s, session_event *ev, uint32_t *id) {
   if (!e && s->in_flight && hw_done(s->en->h, s->flight[s->head])) {
     e = take_token(s, ev, id);
   } else if (!e && !s->stopping && s->submitted < s->max && s->in_flight < s->depth) {
-    e = submit_next(s);
+    if (s->submitted || settled(s)) e = submit_next(s);
   } else if (!e && !s->in_flight) {
     e = finish(s, ev);
   }
@@ -262,6 +273,7 @@ err session_logits(session *s, float *out, bool *done) {
     s->at = 0;
   }
   if (s->mode != LOGITS) return err_set(ERR_ARG, "logits while the session is busy");
+  if (!settled(s)) return ERR_NONE;
   uint32_t vocab = run_vocab(s->r), most = HW_READ_MAX / 4;
   if (s->n_kv < s->n) e = submit_chunk(s, RUN_HEAD, RUN_READ_NONE, &(hw_ticket){0});
   else if (!s->wait.n) e = run_read_logits(s->r, s->at, min_u32(vocab - s->at, most), &s->wait);
@@ -301,6 +313,7 @@ err session_nll(session *s, const uint32_t *ids, uint32_t n, double *sum, bool *
     s->sum = 0;
   }
   if (s->mode != NLL) return err_set(ERR_ARG, "perplexity while the session is busy");
+  if (!settled(s)) return ERR_NONE;
   if (!s->wait.n) e = nll_submit(s);
   else if (hw_done(s->en->h, s->wait)) {
     e = hw_read(s->en->h, s->wait, s->nll, 4 * s->wait_rows);

@@ -14,7 +14,7 @@ static void rmsnorm_form(const hw_cpu_call *c) {
   const float *g = c->buf[1];
   const step_params *step = c->buf[3];
   uint32_t begin, end;
-  kernel_share(c, step->n_tok, 1, &begin, &end);
+  kernel_share(c, min_u32(step->n_tok, s->dim[1]), 1, &begin, &end); /* M is 1 in heads of chunks */
   for (uint32_t m = begin; m < end; m++) {
     const float *x = (const float *)c->buf[0] + (size_t)m * n;
     float *y = (float *)c->buf[2] + (size_t)m * n;
@@ -34,10 +34,11 @@ static void rmsnorm_form(const hw_cpu_call *c) {
   }
 }
 
-/* This thread's elements of [n_tok, N]. */
+/* This thread's elements of [min(n_tok, M), N]; dims are N, M. */
 static void element_share(const hw_cpu_call *c, const step_params *step, size_t *begin,
                           size_t *end) {
-  size_t n = (size_t)step->n_tok * kernel_spec_of(c)->dim[0], units = (n + 63) / 64;
+  const uint32_t *d = kernel_spec_of(c)->dim;
+  size_t n = (size_t)min_u32(step->n_tok, d[1]) * d[0], units = (n + 63) / 64;
   *begin = units * c->thread / c->n_threads * 64;
   *end = units * (c->thread + 1) / c->n_threads * 64;
   if (*end > n) *end = n;

@@ -18,7 +18,11 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline, unused))
+#ifdef __SANITIZE_ADDRESS__ /* gcc warns of loops that its checks keep it from unrolling */
+#define UNROLL
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 #if CPU_LEVEL >= 3
 enum { VW = 16 };
