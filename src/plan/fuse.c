@@ -285,13 +285,16 @@ static const fusion fusions[] = {
 };
 enum { N_FUSIONS = sizeof fusions / sizeof fusions[0] };
 
-const char *const plan_fusions[] = {"norm_qkv",  "norm_ffn",     "norm_matvec",     "attention_split",
-                                    "qkv_stack", "gate_up_pair", "attention_flash", "matmul_residual", NULL};
-_Static_assert(sizeof plan_fusions / sizeof plan_fusions[0] == N_FUSIONS + 1, "one name a fusion");
+const char *const plan_fusions[] = {"norm_qkv",     "norm_ffn",        "norm_matvec",
+                                    "attention_split", "qkv_stack",    "gate_up_pair",
+                                    "attention_flash", "matmul_residual",
+                                    "argmax_split", /* of the sampler: plan.c */
+                                    NULL};
+_Static_assert(sizeof plan_fusions / sizeof plan_fusions[0] == N_FUSIONS + 2, "one name a fusion");
 
-static bool is_off(const char *list, const char *name) {
+bool plan_is_off(const plan_builder *b, const char *name) {
   size_t n = strlen(name);
-  for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',') {
+  for (const char *p = b->o.off; p && *p; p += strcspn(p, ","), p += *p == ',') {
     if (strncmp(p, name, n) == 0 && (p[n] == 0 || p[n] == ',')) return true;
   }
   return false;
@@ -302,7 +305,7 @@ uint32_t plan_fuse(plan_builder *b, uint32_t i, uint32_t end) {
   bool one = b->o.m == 1 || b->o.part == PLAN_HEAD;
   for (uint32_t j = 0; j < N_FUSIONS; j++) {
     const fusion *f = &fusions[j];
-    if (!(one ? f->decode : f->prefill) || is_off(b->o.off, f->name)) continue;
+    if (!(one ? f->decode : f->prefill) || plan_is_off(b, f->name)) continue;
     uint32_t n = f->match(b, i, end, f->name);
     if (n || b->e) return n;
   }

@@ -160,7 +160,7 @@ void plan_emit_node(plan_builder *b, uint32_t i) {
 static void emit_sampler(plan_builder *b) {
   uint32_t n = b->g->tensors[b->g->logits].cols;
   plan_ref logits = {PLAN_REF_LOGITS, 0}, ids = {PLAN_REF_IDS, 0}, recent = {PLAN_REF_RECENT, 0};
-  if (b->o.part == PLAN_GREEDY && b->o.level == PLAN_ROLE) {
+  if (b->o.part == PLAN_GREEDY && b->o.level == PLAN_ROLE && !plan_is_off(b, "argmax_split")) {
     uint32_t parts = min_u32(256, div_up32(n, 512));
     plan_ref part = plan_temp(b, 8ull * parts);
     plan_emit(b, (kernel_spec){.op = KERNEL_ARGMAX_PART, .dim = {n, parts}}, "argmax", "argmax_split",

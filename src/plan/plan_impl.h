@@ -35,6 +35,8 @@ void plan_matmul(plan_builder *b, ir_id w, plan_ref x, plan_ref y, uint32_t rows
 void plan_emit_node(plan_builder *b, uint32_t i);
 /* Tries the fusions at node i; returns how many nodes were consumed, 0 when none applies. */
 uint32_t plan_fuse(plan_builder *b, uint32_t i, uint32_t end);
+/* Whether the caller switched the fusion of that name off. */
+bool plan_is_off(const plan_builder *b, const char *name);
 /* Virtual values -> slots. */
 err plan_place(plan_builder *b);
 
