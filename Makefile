@@ -36,6 +36,7 @@ wasm: ## build/wasm: the module and JavaScript for browsers
 	@cmake --preset wasm $(CCACHE) --log-level=WARNING >/dev/null
 	@cmake --build --preset wasm
 	@npm --prefix web run --silent build
+	@node tools/wasm_size.mjs
 
 install: ## release build into PREFIX (default /usr/local; DESTDIR is honoured)
 	@tools/setup.sh build

@@ -92,6 +92,10 @@ stage build-wasm step 900 make wasm
 stage wasm suite 600 node web/test/c_tests.mjs node --quick
 stage chromium-cpu suite 600 node web/test/c_tests.mjs chromium --quick
 stage chromium-gpu suite 900 node web/test/c_tests.mjs chromium --quick --device gpu
+stage web-size suite 60 node web/test/imports.mjs
+stage web-node suite 200 node web/test/smoke.mjs node cpu
+stage web-cpu suite 200 node web/test/smoke.mjs chromium cpu
+stage web-gpu suite 400 node web/test/smoke.mjs chromium gpu tiny
 
 printf '\n%-14s %6s %6s %7s %7s\n' stage passed failed skipped time
 printf '%s\n' "${table[@]}"

@@ -8,23 +8,27 @@
 #include "infer/engine_impl.h"
 #include "infer/token_gguf.h"
 
-err engine_open(const char *path, const engine_opts *o, engine **out) {
+err engine_new(gguf *file, const engine_opts *o, engine **out) {
   *out = NULL;
   err e = ERR_NONE;
+  const char *name = gguf_name(file);
   engine *en = mem_zalloc(1, sizeof *en);
-  if (!en) return mem_err("engine", sizeof *en);
+  if (!en) {
+    gguf_free(file);
+    return mem_err("engine", sizeof *en);
+  }
   en->o = *o;
-  TRY(gguf_open(path, &en->file));
+  en->file = file;
   TRY(model_import(en->file, &en->model));
   TRY(token_from_gguf(en->file, &en->tokens));
   uint32_t trained = en->model->p.n_ctx;
   en->ctx = o->ctx ? o->ctx : min_u32(trained, ENGINE_CTX);
   if (en->ctx > trained) {
-    e = err_set(ERR_ARG, "%s: a context of %u is more than the model's own %u", path, en->ctx, trained);
+    e = err_set(ERR_ARG, "%s: a context of %u is more than the model's own %u", name, en->ctx, trained);
     goto done;
   }
   if (token_count(en->tokens) > en->model->p.n_vocab)
-    e = err_set(ERR_FORMAT, "%s: %u tokens but only %u rows in 'token_embd.weight'", path,
+    e = err_set(ERR_FORMAT, "%s: %u tokens but only %u rows in 'token_embd.weight'", name,
                 token_count(en->tokens), en->model->p.n_vocab);
 done:
   if (e) engine_close(en);
@@ -48,11 +52,21 @@ static void uploaded(void *user, const ir_tensor *t) {
   if (f) gguf_tensor_drop(en->file, f);
 }
 
+static err fetch(void *user, uint32_t part, uint64_t off, uint64_t size, hw_buf dst, uint64_t dst_off) {
+  const engine *en = user;
+  return en->o.fetch(en->o.user, part, off, size, dst, dst_off);
+}
+
+static bool fetched(void *user, err *e) {
+  const engine *en = user;
+  return en->o.fetched(en->o.user, e);
+}
+
 /* Only the host's memory can be asked: WebGPU does not tell a GPU's. */
 static err check_fits(const engine *en, run_memory need) {
   bool cpu = en->o.device == HW_CPU;
   if (!cpu && !hw_get_caps(en->h)->software) return ERR_NONE;
-  if (cpu) need.weights = 0; /* they stay in the mapped file */
+  if (cpu && !en->o.fetch) need.weights = 0; /* they stay in the mapped file */
   uint64_t sum = need.weights + need.kv + need.work, free = file_memory_free();
   if (!free || sum <= free) return ERR_NONE;
   return err_set(
@@ -66,7 +80,7 @@ static err check_fits(const engine *en, run_memory need) {
 
 /* The plan that suits the device, unless told: roles on GPUs, an op a kernel on the cpu, whose fast
  * forms are there for the plain ops. */
-static err make_run(engine *en) {
+static run_opts opts_of(engine *en) {
   const engine_opts *o = &en->o;
   bool cpu = o->device == HW_CPU;
   run_opts r = {.level = o->level_set ? o->level : cpu ? PLAN_NONE : PLAN_ROLE,
@@ -78,8 +92,20 @@ static err make_run(engine *en) {
                 .splits = o->splits,
                 .off = o->off,
                 .uploaded = uploaded,
+                .fetch = o->fetch ? fetch : NULL,
+                .fetched = o->fetched ? fetched : NULL,
                 .user = en};
   r.batch = max_u32(2, min_u32(r.batch, en->ctx));
+  return r;
+}
+
+err engine_estimate(engine *en, const hw_caps *caps, run_memory *out) {
+  run_opts r = opts_of(en);
+  return run_estimate(caps, &en->model->graph, &r, out);
+}
+
+static err make_run(engine *en) {
+  run_opts r = opts_of(en);
   run *made;
   err e = run_new(en->h, &en->model->graph, &r, &made);
   if (!e) e = check_fits(en, run_need(made));

@@ -21,6 +21,10 @@ typedef struct engine_opts { /* zero is the default of everything */
   uint32_t depth;          /* tokens in flight; 0: 1 on the cpu, ENGINE_DEPTH on GPUs; at most that */
   uint32_t splits;         /* of decode attention; 0: default */
   const char *off;         /* fusions switched off */
+  /* For weights whose bytes are not in memory; see run_opts. NULL: all are. */
+  err (*fetch)(void *user, uint32_t part, uint64_t off, uint64_t size, hw_buf dst, uint64_t dst_off);
+  bool (*fetched)(void *user, err *e);
+  void *user;
 } engine_opts;
 enum {
   ENGINE_CTX = 8192,
@@ -36,6 +40,11 @@ typedef struct engine_progress {
 /* Opens and checks the file, reads the tokenizer. Errors: ERR_IO, ERR_FORMAT, ERR_UNSUPPORTED, ERR_ARG
  * (context beyond the model's). Returns ownership. */
 err engine_open(const char *path, const engine_opts *o, engine **out);
+/* The same from a file that was read already, taken over also on failure. Where only its headers are
+ * there (gguf_parse), weights come through opts.fetch. */
+err engine_new(gguf *file, const engine_opts *o, engine **out);
+/* Bytes needed on a device that is said to be like `caps`, before anything is opened. */
+err engine_estimate(engine *e, const hw_caps *caps, run_memory *out);
 /* Loads a little; call until *done. Checks before uploading that the model fits (ERR_LIMIT with both
  * sizes). */
 err engine_load(engine *e, engine_progress *p, bool *done);

@@ -1,5 +1,6 @@
 /* Owns loading: buffers, kernels, the upload of weights (file bytes -> staging buffer -> packed stack),
  * the recording of programs, the rope table, a warm-up. One small step a call. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/math.h"
@@ -158,6 +159,21 @@ static err begin_stack(run *r, uint32_t i) {
   return hw_program_new(r->h, s->label, &step, 1, &r->pack_program);
 }
 
+static int by_place(const void *a, const void *b) {
+  const run_order *x = a, *y = b;
+  if (x->part != y->part) return x->part < y->part ? -1 : 1;
+  return x->off < y->off ? -1 : x->off > y->off;
+}
+
+/* Near enough to the file's own order that fetched windows and pages are used up at once. */
+void run_sort(run *r) {
+  for (uint32_t i = 0; i < r->weights->n_stacks; i++) {
+    const ir_tensor *t = &r->g->tensors[part_of_stack(r, i, 0)->weight];
+    r->order[i] = (run_order){.off = t->file_off, .part = t->part, .stack = i};
+  }
+  qsort(r->order, r->weights->n_stacks, sizeof *r->order, by_place);
+}
+
 static void next_stack(run *r) {
   hw_program_free(r->h, r->pack_program);
   r->pack_program = (hw_program){0};
@@ -195,7 +211,7 @@ static err upload_chunk(run *r, const plan_part *p, hw_ticket *t) {
   if (r->o.uploaded) r->o.uploaded(r->o.user, &r->g->tensors[p->weight]);
   r->at_row = 0;
   r->at_part++;
-  if (!part_of_stack(r, r->at_stack, r->at_part)) next_stack(r);
+  if (!part_of_stack(r, p->stack, r->at_part)) next_stack(r);
   return ERR_NONE;
 }
 
@@ -212,16 +228,17 @@ static err end_upload(run *r) {
 /* Packing is ready when its kernel is; at most RUN_UPLOADS chunks are under way. */
 static err upload_some(run *r) {
   if (r->at_stack == r->weights->n_stacks) return end_upload(r);
-  const plan_stack *s = &r->weights->stacks[r->at_stack];
+  const uint32_t at = r->order[r->at_stack].stack;
+  const plan_stack *s = &r->weights->stacks[at];
   bool direct = is_cpu(r) || s->vector;
   err e = ERR_NONE;
-  if (!direct && !hw_kernel_ready(r->h, r->kernels[r->pack_kernel[r->at_stack]].kernel, &e)) {
+  if (!direct && !hw_kernel_ready(r->h, r->kernels[r->pack_kernel[at]].kernel, &e)) {
     hw_poll(r->h);
     return e;
   }
-  if (!e && !r->stacks[r->at_stack].id) e = begin_stack(r, r->at_stack);
+  if (!e && !r->stacks[at].id) e = begin_stack(r, at);
   if (e) return e;
-  const plan_part *p = part_of_stack(r, r->at_stack, r->at_part);
+  const plan_part *p = part_of_stack(r, at, r->at_part);
   if (direct) return upload_direct(r, p);
   for (int i = 0; i < RUN_UPLOADS; i++) {
     if (hw_done(r->h, r->uploads[i])) return upload_chunk(r, p, &r->uploads[i]);

@@ -15,7 +15,7 @@ static err add_plan(run *r, uint32_t i, plan_part_kind part, uint32_t m) {
                  .rounds = r->o.rounds, .splits = r->o.splits, .off = r->o.off};
   run_program *p = &r->programs[i];
   *p = (run_program){.part = part, .m = m, .used = true};
-  err e = plan_new(r->g, r->weights, hw_get_caps(r->h), &o, &p->plan);
+  err e = plan_new(r->g, r->weights, r->caps, &o, &p->plan);
   if (e) return e;
   if (p->plan->n_slots > RUN_MAX_SLOTS) return err_set(ERR_LIMIT, "a plan of %u slots", p->plan->n_slots);
   for (uint32_t s = 0; s < p->plan->n_slots; s++)
@@ -25,7 +25,7 @@ static err add_plan(run *r, uint32_t i, plan_part_kind part, uint32_t m) {
 
 /* A cache or an activation that no binding can hold: say which knob is too large. */
 static err check_limits(const run *r) {
-  const hw_caps *c = hw_get_caps(r->h);
+  const hw_caps *c = r->caps;
   uint64_t limit = min_u64(c->max_binding, c->max_buffer);
   for (uint32_t i = 0; i < r->g->n_tensors; i++) {
     const ir_tensor *t = &r->g->tensors[i];
@@ -42,12 +42,12 @@ static err check_limits(const run *r) {
   return ERR_NONE;
 }
 
-err run_new(hw *h, const ir_graph *g, const run_opts *o, run **out) {
+/* All that needs no device but what is known of it: h may be NULL. */
+static err plan_all(hw *h, const hw_caps *c, const ir_graph *g, const run_opts *o, run **out) {
   *out = NULL;
   run *r = mem_zalloc(1, sizeof *r);
   if (!r) return mem_err("run", sizeof *r);
-  *r = (run){.h = h, .g = g, .o = *o};
-  const hw_caps *c = hw_get_caps(h);
+  *r = (run){.h = h, .caps = c, .g = g, .o = *o};
   uint64_t row = 4ull * n_vocab(r), limit = min_u64(c->max_binding, 256 << 20);
   r->nll_rows = (uint32_t)max_u64(1, min_u64(o->batch, limit / row));
   err e = ERR_NONE;
@@ -64,19 +64,34 @@ err run_new(hw *h, const ir_graph *g, const run_opts *o, run **out) {
   }
   TRY(check_limits(r));
   r->stacks = arena_alloc(&r->mem, r->weights->n_stacks, sizeof *r->stacks);
+  r->order = arena_alloc(&r->mem, r->weights->n_stacks, sizeof *r->order);
   r->pack_kernel = arena_alloc(&r->mem, r->weights->n_stacks, sizeof *r->pack_kernel);
   r->pack_rows = arena_alloc(&r->mem, r->weights->n_stacks, sizeof *r->pack_rows);
   r->states = arena_alloc(&r->mem, g->n_tensors, sizeof *r->states);
-  if (!r->stacks || !r->pack_kernel || !r->pack_rows || !r->states)
+  if (!r->stacks || !r->order || !r->pack_kernel || !r->pack_rows || !r->states)
     e = mem_err("run", g->n_tensors * sizeof(hw_buf));
   for (uint32_t i = 0; i < r->weights->n_parts; i++) {
     const ir_tensor *t = &g->tensors[r->weights->parts[i].weight];
     r->upload_total += t->size / t->rows * r->weights->parts[i].rows;
   }
+  if (!e) run_sort(r);
 done:
   if (e) run_free(r);
   else *out = r;
   return e;
+}
+
+err run_new(hw *h, const ir_graph *g, const run_opts *o, run **out) {
+  return plan_all(h, hw_get_caps(h), g, o, out);
+}
+
+err run_estimate(const hw_caps *caps, const ir_graph *g, const run_opts *o, run_memory *out) {
+  run *r;
+  err e = plan_all(NULL, caps, g, o, &r);
+  if (e) return e;
+  *out = run_need(r);
+  run_free(r);
+  return ERR_NONE;
 }
 
 void run_free(run *r) {

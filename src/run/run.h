@@ -43,6 +43,8 @@ void run_free(run *r);
 /* Bytes on the device: weights, KV cache and table, activations and the rest. Known after run_new. */
 typedef struct run_memory { uint64_t weights, kv, work; } run_memory;
 run_memory run_need(const run *r);
+/* The same for a device that is not open, from what it is said to be. Errors as run_new. */
+err run_estimate(const hw_caps *caps, const ir_graph *g, const run_opts *o, run_memory *out);
 
 /* What one submit does, in this order. */
 enum {

@@ -25,8 +25,14 @@ typedef enum run_stage {
   STAGE_READY
 } run_stage;
 
+typedef struct run_order {
+  uint64_t off; /* of the stack's first weight */
+  uint32_t part, stack;
+} run_order;
+
 struct run {
   hw *h;
+  const hw_caps *caps; /* h's, or what an estimate is for */
   const ir_graph *g;
   run_opts o;
   arena mem;
@@ -46,7 +52,8 @@ struct run {
   hw_buf table, ids, step, hidden, logits, recent, next, nll, staging;
 
   run_stage stage;
-  uint32_t at_stack, at_part, at_row; /* upload position */
+  run_order *order;                   /* [n_stacks] of upload: as the file has them */
+  uint32_t at_stack, at_part, at_row; /* upload position; at_stack is an index of order */
   uint32_t at_kernel, at_program, at_table;
   hw_program pack_program;            /* of the stack being uploaded */
   bool fetching;                      /* opts.fetch is under way for the chunk at hand */
@@ -56,6 +63,8 @@ struct run {
 
 /* The kernel of a spec, made on first asking. */
 err run_kernel_get(run *r, const kernel_spec *s, uint32_t *index);
+/* Fills r->order. */
+void run_sort(run *r);
 /* Records the program of a plan whose kernels are ready. */
 err run_record(run *r, run_program *p);
 

@@ -109,7 +109,13 @@ static const uint8_t *rope_factors(builder *b, uint32_t pairs) {
                    gguf_name(b->g), pairs);
     return NULL;
   }
+  if (!t->data)
+    b->e = err_set(ERR_ARG, "%s: the values of tensor '%s' were not given", gguf_name(b->g), t->name);
   return t->data;
+}
+
+const gguf_tensor *model_needs(const gguf *g, uint32_t i) {
+  return i == 0 ? gguf_tensor_find(g, "rope_freqs.weight") : NULL;
 }
 
 static void read_rope(builder *b) {

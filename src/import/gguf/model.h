@@ -25,6 +25,9 @@ typedef struct model {
 /* Builds the graph; `g` must outlive the model (weights point into it). Errors name file, key or
  * tensor, and what was wanted. Returns ownership. */
 err model_import(const gguf *g, model **out);
+/* The i-th tensor whose values model_import itself reads; NULL beyond. Where the file came as a
+ * header only, gguf_tensor_provide must have given them before. */
+const gguf_tensor *model_needs(const gguf *g, uint32_t i);
 void model_free(model *m);
 
 #endif
