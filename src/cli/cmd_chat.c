@@ -26,7 +26,8 @@ typedef struct talk {
   char *system; /* what /system set, or NULL: that of the command line; mem_free */
 } talk;
 
-enum { SEED_RANDOM = UINT32_MAX, INTERRUPTED = 130 };
+enum { INTERRUPTED = 130 };
+#define SEED_RANDOM UINT32_MAX /* no --seed: another one each time */
 
 /* Seconds since 1970 by the user's clock on the wall: templates print the date. */
 static int64_t local_now(void) {
