@@ -46,7 +46,6 @@ static uint32_t random_seed(void) {
 static err answer(talk *t, bool *stopped) {
   chat_opts co = {.sample = t->o->sample, .max = t->o->max, .now = local_now()};
   if (co.sample.seed == SEED_RANDOM) co.sample.seed = random_seed();
-  cli_interrupts = 0;
   err e = chat_begin(t->c, &co);
   stream_event ev = STREAM_BUSY;
   cli_wait w = {0};
@@ -145,7 +144,8 @@ static int converse(talk *t) {
   int status = CLI_OK;
   if (line_open("history", &in)) return cli_fail();
   if (line_terminal(in)) fputs("/help lists the commands.\n", stdout);
-  while (!leave && line_read(in, &text)) {
+  /* From the end of the line on Ctrl-C is meant for the answer. */
+  while (!leave && (cli_interrupts = 0, line_read(in, &text))) {
     if (text.failed) mem_err("line", text.n);
     if (!text.failed && !turn(t, text.p ? text.p : "", text.n, &leave)) continue;
     status = cli_fail();

@@ -128,6 +128,8 @@ void line_close(line_editor *l) {
 bool line_terminal(const line_editor *l) { return l->el != NULL; }
 
 static const char *edit(line_editor *l, int *n) {
+  el_set(l->el, EL_PREP_TERM, 1); /* before the prompt: el_gets does it after, and a Ctrl-C between
+                                     them would be a signal yet */
   fputs(paste_on, stdout);
   fflush(stdout);
   el_resize(l->el); /* the window may have changed while an answer came */
