@@ -1,6 +1,7 @@
 # The front door: each target installs what it lacks, then does its work. `make help` lists them.
 PROMPT ?= Why is the sky blue? Answer in two sentences.
 PREFIX ?= /usr/local
+PORT ?= 8080
 CCACHE := $(if $(shell command -v ccache 2>/dev/null),-DCMAKE_C_COMPILER_LAUNCHER=ccache)
 
 help: ## this list
@@ -38,6 +39,16 @@ wasm: ## build/wasm: the module and JavaScript for browsers
 	@npm --prefix web run --silent build
 	@node tools/wasm_size.mjs
 
+package: wasm ## web/package/dist: the npm package frit
+	@tools/site.sh package
+
+site: wasm ## build/site: the chat page, with the demo model
+	@tools/site.sh site
+
+serve: ## the chat page on loopback (PORT=8080)
+	@[ -e build/site/index.html ] || $(MAKE) --no-print-directory site
+	@node tools/web_server.mjs $(PORT) build/site
+
 install: ## release build into PREFIX (default /usr/local; DESTDIR is honoured)
 	@tools/setup.sh build
 	@cmake --preset release $(CCACHE) --log-level=WARNING >/dev/null
@@ -53,4 +64,4 @@ lint: ## clang-format and clang-tidy, changing nothing
 clean: ## remove build/ (the model and libraries stay in .cache/)
 	rm -rf build
 
-.PHONY: help demo test check model native asan wasm install format lint clean
+.PHONY: help demo test check model native asan wasm package site serve install format lint clean

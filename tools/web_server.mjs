@@ -1,7 +1,9 @@
 // A static server on loopback for tests and demos: the repository's web parts, ranges, and the
 // headers that make a page cross-origin isolated.
 //
-//     node tools/web_server.mjs [PORT]
+//     node tools/web_server.mjs [PORT [FOLDER]]
+//
+// With a folder that is served instead, from its root, with nothing of the repository.
 import { createReadStream, readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, extname, join, normalize } from "node:path";
@@ -32,15 +34,21 @@ function range(header, size) {
   return { start: Number(m[1]), end: Math.min(m[2] ? Number(m[2]) : size - 1, size - 1) };
 }
 
-function serve(req, res, log) {
+/** The file that a path means, or null when it is none of those that are served. */
+function fileOf(path, folder) {
+  if (folder) return join(folder, path.endsWith("/") ? `${path}index.html` : path);
+  return OPEN.some((p) => path.startsWith(p)) ? join(root, path) : null;
+}
+
+function serve(req, res, log, folder) {
   const path = normalize(decodeURIComponent(new URL(req.url, "http://x").pathname));
   const headers = {
     "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store", "Accept-Ranges": "bytes",
   };
-  if (path === "/test-data") return res.writeHead(200, headers).end(testData());
-  const file = join(root, path);
-  const stat = OPEN.some((p) => path.startsWith(p)) ? statSync(file, { throwIfNoEntry: false }) : null;
+  if (path === "/test-data" && !folder) return res.writeHead(200, headers).end(testData());
+  const file = fileOf(path, folder);
+  const stat = file && statSync(file, { throwIfNoEntry: false });
   if (!stat?.isFile()) return res.writeHead(404, headers).end("not found");
   headers["Content-Type"] = TYPES[extname(file)] ?? "application/octet-stream";
   headers.ETag = `"${stat.size}-${Math.round(stat.mtimeMs)}"`;
@@ -56,10 +64,10 @@ function serve(req, res, log) {
 }
 
 /** log({path, range}) is called for each file served. Resolves with {url, close}. */
-export function startServer({ port = 0, log } = {}) {
+export function startServer({ port = 0, log, folder } = {}) {
   const server = createServer((req, res) => {
     try {
-      serve(req, res, log);
+      serve(req, res, log, folder);
     } catch (e) {
       res.writeHead(500).end(String(e));
     }
@@ -77,6 +85,7 @@ export function startServer({ port = 0, log } = {}) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { url } = await startServer({ port: Number(process.argv[2] ?? 8080) });
+  const [, , port = 8080, folder] = process.argv;
+  const { url } = await startServer({ port: Number(port), folder });
   console.log(`serving on ${url}`);
 }

@@ -6,11 +6,16 @@ const FLAGS = [
   "--disable-background-networking", "--disable-gpu-watchdog", "--disable-component-update", "--disable-sync",
 ];
 
-async function openChromium(print) {
-  const browser = await chromium.launch({
+/** Chromium with WebGPU on SwiftShader; Playwright's own Browser. */
+export function launchChromium() {
+  return chromium.launch({
     executablePath: process.env.FRIT_CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", ...FLAGS], headless: true, ignoreDefaultArgs: ["--disable-gpu"],
   });
+}
+
+async function openChromium(print) {
+  const browser = await launchChromium();
   const page = await browser.newPage();
   page.on("console", (m) => print(m.text()));
   page.on("pageerror", (e) => print(`FAIL page: ${e.message}`));
