@@ -96,6 +96,10 @@ stage web-size suite 60 node web/test/imports.mjs
 stage web-node suite 200 node web/test/smoke.mjs node cpu
 stage web-cpu suite 200 node web/test/smoke.mjs chromium cpu
 stage web-gpu suite 400 node web/test/smoke.mjs chromium gpu tiny
+stage build-site step 400 tools/site.sh site
+stage package suite 120 node web/test/package_node.mjs
+stage install suite 300 node web/test/package_install.mjs
+stage site suite 600 node web/test/site.mjs
 
 printf '\n%-14s %6s %6s %7s %7s\n' stage passed failed skipped time
 printf '%s\n' "${table[@]}"
