@@ -2,8 +2,8 @@
 #include "cli/cli.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

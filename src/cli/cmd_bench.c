@@ -34,11 +34,11 @@ typedef struct row {
   uint32_t n, depth; /* tokens, before them */
   bool prompt;
   const char *level;
-  double mean, sd;            /* tokens a second */
+  double mean, sd;             /* tokens a second */
   double samples[MAX_SAMPLES]; /* the first of them, each run's */
-  double wall_ms;             /* a token; of a prompt: a run */
-  double gpu_ms;              /* the same, < 0: not known */
-  double submits, dispatches; /* the same */
+  double wall_ms;              /* a token; of a prompt: a run */
+  double gpu_ms;               /* the same, < 0: not known */
+  double submits, dispatches;  /* the same */
 } row;
 
 typedef struct bench {

@@ -112,8 +112,9 @@ static err cpu_buf_new(void *self, const hw_buf_desc *d, void **out) {
   b->size = d->size;
   b->owned = !d->host;
   /* Kernels take non-const addresses; hw.c refuses to bind host memory for writing. */
-  b->data = d->host ? (void *)(uintptr_t)d->host : d->size > SIZE_MAX ? NULL
-                                                                     : mem_zalloc(1, (size_t)d->size);
+  b->data = d->host              ? (void *)(uintptr_t)d->host
+            : d->size > SIZE_MAX ? NULL
+                                 : mem_zalloc(1, (size_t)d->size);
   if (!b->data) {
     mem_free(b);
     return mem_err(d->label, d->size);
@@ -154,8 +155,8 @@ static err cpu_kernel_new(void *self, const hw_kernel_desc *d, void **out) {
   }
   cpu_kernel *k = mem_zalloc(1, sizeof *k);
   if (!k) return mem_err(d->label, sizeof *k);
-  *k = (cpu_kernel){.fn = d->cpu, .ctx = d->cpu_ctx, .own_at = own_at, .own = own,
-                    .single = d->cpu_single};
+  *k = (cpu_kernel){
+      .fn = d->cpu, .ctx = d->cpu_ctx, .own_at = own_at, .own = own, .single = d->cpu_single};
   *out = k;
   return ERR_NONE;
 }
@@ -171,7 +172,8 @@ static void cpu_free(void *self, void *p) {
   mem_free(p);
 }
 
-static err cpu_program_new(void *self, const char *label, const hw_step_impl *s, uint32_t n, void **out) {
+static err cpu_program_new(void *self, const char *label, const hw_step_impl *s, uint32_t n,
+                           void **out) {
   (void)self;
   cpu_program *p = mem_zalloc(1, sizeof *p + n * sizeof(cpu_step));
   if (!p) return mem_err(label, n * sizeof(cpu_step));
@@ -198,10 +200,15 @@ typedef struct run_ctx {
 static void run_step(const cpu_device *c, const cpu_step *st, uint32_t thread, uint32_t n) {
   const cpu_kernel *k = st->kernel;
   if (k->single && thread) return;
-  hw_cpu_call call = {.ctx = k->ctx, .buf = st->buf, .size = st->size,
+  hw_cpu_call call = {.ctx = k->ctx,
+                      .buf = st->buf,
+                      .size = st->size,
                       .groups = {st->groups[0], st->groups[1], st->groups[2]},
-                      .thread = thread, .n_threads = k->single ? 1 : n, .scratch = c->scratch,
-                      .own = (char *)c->scratch + k->own_at + thread * k->own, .pool = c->pool};
+                      .thread = thread,
+                      .n_threads = k->single ? 1 : n,
+                      .scratch = c->scratch,
+                      .own = (char *)c->scratch + k->own_at + thread * k->own,
+                      .pool = c->pool};
   k->fn(&call);
 }
 
@@ -212,7 +219,8 @@ static void note_time(cpu_device *c, double *t0) {
 }
 
 /* Every thread walks the whole list. They meet between two steps unless both are for one thread:
- * thread 0 then goes on alone, which on a busy machine saves waiting for threads that do nothing. */
+ * thread 0 then goes on alone, which on a busy machine saves waiting for threads that do nothing.
+ */
 static void run_programs(void *ctx, uint32_t thread) {
   const run_ctx *r = ctx;
   cpu_device *c = r->device;

@@ -11,7 +11,9 @@
 
 #ifdef __wasm__
 
-struct hw_cpu_pool { int unused; };
+struct hw_cpu_pool {
+  int unused;
+};
 
 err hw_cpu_pool_new(uint32_t threads, hw_cpu_pool **out) {
   (void)threads;
@@ -19,7 +21,10 @@ err hw_cpu_pool_new(uint32_t threads, hw_cpu_pool **out) {
   return *out ? ERR_NONE : mem_err("pool", sizeof **out);
 }
 void hw_cpu_pool_free(hw_cpu_pool *p) { mem_free(p); }
-uint32_t hw_cpu_pool_threads(const hw_cpu_pool *p) { (void)p; return 1; }
+uint32_t hw_cpu_pool_threads(const hw_cpu_pool *p) {
+  (void)p;
+  return 1;
+}
 void hw_cpu_pool_run(hw_cpu_pool *p, void (*fn)(void *ctx, uint32_t thread), void *ctx) {
   (void)p;
   fn(ctx, 0);

@@ -148,7 +148,8 @@ static void keep_driver(const wg_lib *lib) {
   kept = lib->CreateInstance(&d);
   WGPURequestAdapterOptions o = {.featureLevel = WGPUFeatureLevel_Core};
   if (lib->dawn) o.nextInChain = &toggles.chain;
-  WGPURequestAdapterCallbackInfo cb = {.mode = WGPUCallbackMode_AllowSpontaneous, .callback = on_kept};
+  WGPURequestAdapterCallbackInfo cb = {.mode = WGPUCallbackMode_AllowSpontaneous,
+                                       .callback = on_kept};
   if (kept) lib->InstanceRequestAdapter(kept, &o, cb);
 }
 

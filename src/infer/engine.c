@@ -24,7 +24,8 @@ err engine_new(gguf *file, const engine_opts *o, engine **out) {
   uint32_t trained = en->model->p.n_ctx;
   en->ctx = o->ctx ? o->ctx : min_u32(trained, ENGINE_CTX);
   if (en->ctx > trained) {
-    e = err_set(ERR_ARG, "%s: a context of %u is more than the model's own %u", name, en->ctx, trained);
+    e = err_set(ERR_ARG, "%s: a context of %u is more than the model's own %u", name, en->ctx,
+                trained);
     goto done;
   }
   if (token_count(en->tokens) > en->model->p.n_vocab)
@@ -52,7 +53,8 @@ static void uploaded(void *user, const ir_tensor *t) {
   if (f) gguf_tensor_drop(en->file, f);
 }
 
-static err fetch(void *user, uint32_t part, uint64_t off, uint64_t size, hw_buf dst, uint64_t dst_off) {
+static err fetch(void *user, uint32_t part, uint64_t off, uint64_t size, hw_buf dst,
+                 uint64_t dst_off) {
   const engine *en = user;
   return en->o.fetch(en->o.user, part, off, size, dst, dst_off);
 }
@@ -73,9 +75,9 @@ static err check_fits(const engine *en, run_memory need) {
       ERR_LIMIT,
       "%s: needs %llu MiB (weights %llu, KV cache %llu at a context of %u, work %llu) but %llu MiB "
       "of memory are free",
-      gguf_name(en->file), (unsigned long long)(sum >> 20), (unsigned long long)(need.weights >> 20),
-      (unsigned long long)(need.kv >> 20), en->ctx, (unsigned long long)(need.work >> 20),
-      (unsigned long long)(free >> 20));
+      gguf_name(en->file), (unsigned long long)(sum >> 20),
+      (unsigned long long)(need.weights >> 20), (unsigned long long)(need.kv >> 20), en->ctx,
+      (unsigned long long)(need.work >> 20), (unsigned long long)(free >> 20));
 }
 
 /* The plan that suits the device, unless told: roles on GPUs, an op a kernel on the cpu, whose fast
@@ -83,7 +85,9 @@ static err check_fits(const engine *en, run_memory need) {
 static run_opts opts_of(engine *en) {
   const engine_opts *o = &en->o;
   bool cpu = o->device == HW_CPU;
-  run_opts r = {.level = o->level_set ? o->level : cpu ? PLAN_NONE : PLAN_ROLE,
+  run_opts r = {.level = o->level_set ? o->level
+                         : cpu        ? PLAN_NONE
+                                      : PLAN_ROLE,
                 .ctx = en->ctx,
                 .batch = o->batch ? max_u32(o->batch, 2) : 512,
                 .kv = o->f32 ? DT_F32 : DT_F16,
@@ -129,8 +133,10 @@ err engine_load(engine *en, engine_progress *p, bool *done) {
   }
   run_progress r;
   err e = run_load(en->run, &r, done);
-  static const engine_phase phases[] = {[RUN_COMPILE] = ENGINE_COMPILE, [RUN_UPLOAD] = ENGINE_UPLOAD,
-                                        [RUN_WARMUP] = ENGINE_WARMUP, [RUN_READY] = ENGINE_READY};
+  static const engine_phase phases[] = {[RUN_COMPILE] = ENGINE_COMPILE,
+                                        [RUN_UPLOAD] = ENGINE_UPLOAD,
+                                        [RUN_WARMUP] = ENGINE_WARMUP,
+                                        [RUN_READY] = ENGINE_READY};
   *p = (engine_progress){phases[r.phase], r.done, r.total};
   return e;
 }

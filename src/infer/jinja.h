@@ -26,12 +26,12 @@ void jinja_free(jinja *t);
 
 /* Zero means default. */
 typedef struct jinja_opts {
-  uint64_t max_steps;  /* work units, about one a node evaluated or 16 bytes handled; 20 million */
-  size_t max_memory;   /* bytes of values alive during one render; 256 MiB */
-  size_t max_output;   /* bytes rendered; 16 MiB */
-  uint32_t max_depth;  /* nesting of expressions, blocks and macro calls; 400 */
-  int64_t now;         /* for strftime_now: seconds since 1970 in the user's zone (the caller adds
-                          the zone's offset); the clock's UTC time */
+  uint64_t max_steps; /* work units, about one a node evaluated or 16 bytes handled; 20 million */
+  size_t max_memory;  /* bytes of values alive during one render; 256 MiB */
+  size_t max_output;  /* bytes rendered; 16 MiB */
+  uint32_t max_depth; /* nesting of expressions, blocks and macro calls; 400 */
+  int64_t now;        /* for strftime_now: seconds since 1970 in the user's zone (the caller adds
+                         the zone's offset); the clock's UTC time */
 } jinja_opts;
 
 /* Appends the rendered text to `out`; on an error `out` is as it was. `globals` is a dict: messages

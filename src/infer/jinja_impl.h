@@ -112,7 +112,7 @@ void jt_strip(const char **p, size_t *n, const jval *set, bool left, bool right)
 /* First place of x in p at or after `from`, SIZE_MAX when there is none. Counts its work. */
 size_t jt_find(jctx *c, const jval *p, const jval *x, size_t from);
 jval *jx_lines(jctx *c, const jval *v, bool keep); /* list; keep: with their line breaks */
-void jt_float(buf *b, double f); /* as Python's repr */
+void jt_float(buf *b, double f);                   /* as Python's repr */
 
 /* ---- syntax tree ---- */
 
@@ -134,20 +134,20 @@ typedef enum jkind {
   JN_NEG,
   JN_POS,
   JN_NOT,
-  JN_BIN, /* a op b; op: '+', '-', '*', '/', 'f' for floor, '%', '^' */
-  JN_CMP, /* a, then chain b of JN_OPERAND */
+  JN_BIN,     /* a op b; op: '+', '-', '*', '/', 'f' for floor, '%', '^' */
+  JN_CMP,     /* a, then chain b of JN_OPERAND */
   JN_OPERAND, /* op a; op: '=', '!', '<', 'l' for <=, '>', 'g' for >=, 'i' in, 'n' not in */
   JN_AND,
   JN_OR,
   JN_CONCAT, /* a: first of chain */
   JN_COND,   /* a if b else c (may be NULL) */
   /* statements */
-  JN_TEXT,   /* s */
-  JN_OUTPUT, /* a */
-  JN_IF,     /* a: chain of JN_BRANCH */
-  JN_BRANCH, /* a: condition or NULL for else, b: body */
-  JN_FOR,    /* for a in b if c: d, else: e */
-  JN_SET,    /* a = b */
+  JN_TEXT,        /* s */
+  JN_OUTPUT,      /* a */
+  JN_IF,          /* a: chain of JN_BRANCH */
+  JN_BRANCH,      /* a: condition or NULL for else, b: body */
+  JN_FOR,         /* for a in b if c: d, else: e */
+  JN_SET,         /* a = b */
   JN_SETBLOCK,    /* a, b: filter chain or NULL, d: body */
   JN_NSREF,       /* target s.val */
   JN_MACRO,       /* s; b: chain of JN_PARAM; d: body; op: JU_ bits */
@@ -279,9 +279,10 @@ struct jargs {
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-jval *jx_fail(jctx *c, err code, const char *fmt, ...);
+jval *
+jx_fail(jctx *c, err code, const char *fmt, ...);
 bool jx_work(jctx *c, uint64_t units); /* false after an error: a limit was passed */
-bool jx_enter(jctx *c);                 /* counts nesting; c->depth-- after a true */
+bool jx_enter(jctx *c);                /* counts nesting; c->depth-- after a true */
 void *jx_alloc(jctx *c, size_t n, size_t size);
 
 jval *jx_new(jctx *c, jtype t);

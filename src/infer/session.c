@@ -1,7 +1,8 @@
-/* Owns one timeline of tokens and the state machine that runs it: prefill in chunks, then decode with
- * several tokens in flight (the sampled id stays on the device, the next step reads it there).
+/* Owns one timeline of tokens and the state machine that runs it: prefill in chunks, then decode
+ * with several tokens in flight (the sampled id stays on the device, the next step reads it there).
  *
- * Always: rows [0, n_kv) of the KV cache hold the keys and values of tokens [0, n_kv); n_kv <= n. */
+ * Always: rows [0, n_kv) of the KV cache hold the keys and values of tokens [0, n_kv); n_kv <= n.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,10 +23,10 @@ struct session {
   bool stopping;
   hw_ticket flight[ENGINE_DEPTH]; /* ring: oldest at `head` */
   uint32_t head, in_flight, depth;
-  hw_ticket wait;          /* of logits and nll */
-  uint32_t wait_rows, at;  /* nll: rows in flight; next row */
+  hw_ticket wait;         /* of logits and nll */
+  uint32_t wait_rows, at; /* nll: rows in flight; next row */
   double sum;
-  float *nll;              /* [batch] */
+  float *nll; /* [batch] */
   double t_begin, t_first, t_last;
   hw_counts counts0;
   session_stats stats;
@@ -72,7 +73,8 @@ static bool settled(session *s) {
   return true;
 }
 
-/* Idle after an error, which is returned with its sentence. The timeline holds what was delivered. */
+/* Idle after an error, which is returned with its sentence. The timeline holds what was delivered.
+ */
 static err fail(session *s, err e) {
   char text[512];
   snprintf(text, sizeof text, "%s", err_text());
@@ -100,11 +102,13 @@ err session_feed(session *s, const uint32_t *ids, uint32_t n) {
   err e = must_idle(s, "feed");
   if (e) return e;
   if (n > s->en->ctx - min_u32(s->n, s->en->ctx))
-    return err_set(ERR_LIMIT, "a prompt of %llu tokens is longer than the context of %u (see --context)",
+    return err_set(ERR_LIMIT,
+                   "a prompt of %llu tokens is longer than the context of %u (see --context)",
                    (unsigned long long)s->n + n, s->en->ctx);
   uint32_t vocab = run_vocab(s->r);
   for (uint32_t i = 0; i < n; i++) {
-    if (ids[i] >= vocab) return err_set(ERR_ARG, "token %u is beyond the vocabulary of %u", ids[i], vocab);
+    if (ids[i] >= vocab)
+      return err_set(ERR_ARG, "token %u is beyond the vocabulary of %u", ids[i], vocab);
   }
   if (n) memcpy(s->tokens + s->n, ids, n * sizeof *ids);
   s->n += n;
@@ -131,7 +135,9 @@ static step_params params(const session *s, uint32_t pos, uint32_t n_tok) {
       .n_tok = n_tok,
       .seed = o->seed,
       .draw = next,
-      .top_k = greedy ? 1 : o->top_k ? min_u32(o->top_k, 256) : 256,
+      .top_k = greedy     ? 1
+               : o->top_k ? min_u32(o->top_k, 256)
+                          : 256,
       .n_recent = min_u32(next, PLAN_RING),
       .temp = greedy ? 1 : o->temp,
       .top_p = o->top_p > 0 && o->top_p < 1 ? o->top_p : 1,
@@ -178,7 +184,8 @@ err session_generate(session *s, const sample_opts *o, uint32_t max) {
   s->stopping = false;
   s->head = s->in_flight = 0;
   uint32_t ring[PLAN_RING] = {0};
-  for (uint32_t i = s->n > PLAN_RING ? s->n - PLAN_RING : 0; i < s->n; i++) ring[i % PLAN_RING] = s->tokens[i];
+  for (uint32_t i = s->n > PLAN_RING ? s->n - PLAN_RING : 0; i < s->n; i++)
+    ring[i % PLAN_RING] = s->tokens[i];
   e = run_write_recent(s->r, ring);
   if (e) return e;
   s->counts0 = hw_get_counts(s->en->h);

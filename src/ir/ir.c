@@ -16,7 +16,8 @@ static const struct {
 const char *ir_op_name(ir_op op) { return ops[op].name; }
 uint32_t ir_op_inputs(ir_op op) { return ops[op].n_in; }
 
-/* Arena arrays grow by copying: old copies stay until the graph is freed (twice the size in all). */
+/* Arena arrays grow by copying: old copies stay until the graph is freed (twice the size in all).
+ */
 static void *grow(ir_graph *g, void *p, uint32_t n, uint32_t *cap, size_t size) {
   if (n < *cap) return p;
   uint32_t want = *cap ? *cap * 2 : 256;
@@ -30,7 +31,8 @@ static void *grow(ir_graph *g, void *p, uint32_t n, uint32_t *cap, size_t size) 
   return q;
 }
 
-ir_id ir_tensor_add(ir_graph *g, ir_kind kind, dtype t, uint32_t rows, uint32_t cols, const char *name) {
+ir_id ir_tensor_add(ir_graph *g, ir_kind kind, dtype t, uint32_t rows, uint32_t cols,
+                    const char *name) {
   if (g->failed) return IR_NONE;
   ir_tensor *p = grow(g, g->tensors, g->n_tensors, &g->cap_tensors, sizeof *p);
   char *copy = p ? arena_strdup(&g->mem, name) : NULL;
@@ -88,7 +90,8 @@ static err check_shapes(const ir_graph *g, uint32_t i) {
     if (b->type != DT_F32) return bad(g, i, "its vector must be f32");
     break;
   case IR_MATMUL:
-    if (a->kind != IR_WEIGHT || a->cols != b->cols) return bad(g, i, "columns of weight and input differ");
+    if (a->kind != IR_WEIGHT || a->cols != b->cols)
+      return bad(g, i, "columns of weight and input differ");
     break;
   case IR_ROPE:
     if (b->kind != IR_TABLE || !n->a[0] || a->cols % n->a[0] || g->rope.rot > a->cols / n->a[0] ||
@@ -100,7 +103,8 @@ static err check_shapes(const ir_graph *g, uint32_t i) {
     break;
   case IR_ATTENTION: {
     const ir_tensor *v = &g->tensors[n->in[2]];
-    if (b->kind != IR_STATE || v->kind != IR_STATE || b->cols != v->cols) return bad(g, i, "caches differ");
+    if (b->kind != IR_STATE || v->kind != IR_STATE || b->cols != v->cols)
+      return bad(g, i, "caches differ");
     if (!n->a[0] || !n->a[1] || n->a[0] % n->a[1] || a->cols % n->a[0] ||
         a->cols / n->a[0] != b->cols / n->a[1])
       return bad(g, i, "head counts do not fit");

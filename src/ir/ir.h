@@ -1,8 +1,9 @@
 /* The model graph: tensors and nodes in execution order. Knows no device.
  *
- * Tensors are row-major [rows, cols]. `rows` may be a symbol bound when a program is made: IR_M (tokens
- * of a chunk) or IR_CTX (rows of the KV cache). Everything lives in the graph's arena. ir_check runs
- * after an import and after each pass; it is the only place that knows what each op wants. */
+ * Tensors are row-major [rows, cols]. `rows` may be a symbol bound when a program is made: IR_M
+ * (tokens of a chunk) or IR_CTX (rows of the KV cache). Everything lives in the graph's arena.
+ * ir_check runs after an import and after each pass; it is the only place that knows what each op
+ * wants. */
 #ifndef FRIT_IR_IR_H
 #define FRIT_IR_IR_H
 
@@ -14,11 +15,11 @@
 
 /* X(id, name, inputs) */
 #define IR_OPS(X)                                                                                  \
-  X(IR_EMBED, "embed", 2)       /* table [V, N], ids [M] -> [M, N] */                              \
-  X(IR_RMSNORM, "rmsnorm", 2)   /* x, g [N]; f: eps */                                             \
-  X(IR_MATMUL, "matmul", 2)     /* w [N, K], x [M, K] -> [M, N] */                                 \
-  X(IR_BIAS, "bias", 2)         /* x, b [N] */                                                     \
-  X(IR_ROPE, "rope", 2)         /* x [M, H D], table; a: heads, neox */                            \
+  X(IR_EMBED, "embed", 2)         /* table [V, N], ids [M] -> [M, N] */                            \
+  X(IR_RMSNORM, "rmsnorm", 2)     /* x, g [N]; f: eps */                                           \
+  X(IR_MATMUL, "matmul", 2)       /* w [N, K], x [M, K] -> [M, N] */                               \
+  X(IR_BIAS, "bias", 2)           /* x, b [N] */                                                   \
+  X(IR_ROPE, "rope", 2)           /* x [M, H D], table; a: heads, neox */                          \
   X(IR_KV_APPEND, "kv_append", 2) /* x [M, N], cache [CTX, N]; no output */                        \
   X(IR_ATTENTION, "attention", 3) /* q, k cache, v cache; a: heads, kv heads; f: scale */          \
   X(IR_ADD, "add", 2)                                                                              \
@@ -59,15 +60,15 @@ typedef struct ir_tensor {
 typedef struct ir_node {
   ir_op op;
   ir_id in[3];
-  ir_id out;        /* IR_NONE for kv_append */
+  ir_id out; /* IR_NONE for kv_append */
   uint32_t a[2];
   float f;
 } ir_node;
 
 /* Rotary angles: angle of pair i at position p is p * freq[i]; (cos, sin) times mscale. */
 typedef struct ir_rope {
-  uint32_t rot;        /* rotated components of a head, even */
-  const double *freq;  /* [rot/2] radians a position */
+  uint32_t rot;       /* rotated components of a head, even */
+  const double *freq; /* [rot/2] radians a position */
   double mscale;
 } ir_rope;
 
@@ -78,21 +79,22 @@ typedef struct ir_graph {
   uint32_t n_tensors, cap_tensors;
   ir_node *nodes;
   uint32_t n_nodes, cap_nodes;
-  uint32_t body_end;   /* nodes [0, body_end) make the hidden state, the rest the logits */
+  uint32_t body_end; /* nodes [0, body_end) make the hidden state, the rest the logits */
   ir_id ids, hidden, logits;
   ir_rope rope;
-  bool failed;         /* an allocation failed while building; ir_check reports it */
+  bool failed; /* an allocation failed while building; ir_check reports it */
 } ir_graph;
 
 /* Builders; on out of memory they set `failed` and return IR_NONE. Names are copied. */
-ir_id ir_tensor_add(ir_graph *g, ir_kind kind, dtype t, uint32_t rows, uint32_t cols, const char *name);
+ir_id ir_tensor_add(ir_graph *g, ir_kind kind, dtype t, uint32_t rows, uint32_t cols,
+                    const char *name);
 /* Adds a node whose output shape follows from its inputs; returns the output. */
 ir_id ir_node_add(ir_graph *g, ir_node n, const char *name);
 
 const char *ir_op_name(ir_op op);
 uint32_t ir_op_inputs(ir_op op);
-/* Every node's inputs exist, come before it and have the shapes its op wants. ERR_FORMAT naming node
- * and tensor. */
+/* Every node's inputs exist, come before it and have the shapes its op wants. ERR_FORMAT naming
+ * node and tensor. */
 err ir_check(const ir_graph *g);
 /* The text form: one line a tensor that is not a value, then one a node. */
 void ir_print(const ir_graph *g, buf *out);

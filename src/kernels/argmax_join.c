@@ -14,6 +14,10 @@ void argmax_join_twin(const hw_cpu_call *c) {
 }
 
 void argmax_join_shape(const kernel_spec *s, kernel_shape *out) {
-  *out = (kernel_shape){.workgroup = {256, 1, 1}, .groups = {1, 1, 1}, .workgroup_mem = 2048,
-                        .bytes = 8ull * s->dim[0] + 4, .flops = s->dim[0], .cpu_single = true};
+  *out = (kernel_shape){.workgroup = {256, 1, 1},
+                        .groups = {1, 1, 1},
+                        .workgroup_mem = 2048,
+                        .bytes = 8ull * s->dim[0] + 4,
+                        .flops = s->dim[0],
+                        .cpu_single = true};
 }

@@ -19,7 +19,10 @@ void argmax_part_twin(const hw_cpu_call *c) {
 }
 
 void argmax_part_shape(const kernel_spec *s, kernel_shape *out) {
-  *out = (kernel_shape){.workgroup = {256, 1, 1}, .groups = {s->dim[1], 1, 1}, .workgroup_mem = 2048,
-                        .bytes = 4ull * s->dim[0] + 8ull * s->dim[1], .flops = s->dim[0],
+  *out = (kernel_shape){.workgroup = {256, 1, 1},
+                        .groups = {s->dim[1], 1, 1},
+                        .workgroup_mem = 2048,
+                        .bytes = 4ull * s->dim[0] + 8ull * s->dim[1],
+                        .flops = s->dim[0],
                         .cpu_single = true};
 }

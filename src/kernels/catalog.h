@@ -1,18 +1,20 @@
 /* One line an op: X(ID, name, dims, consts, types, binds).
  *
  * The text is <name>.wgsl, the twin `name_twin`, the shape function `name_shape`, both in a .c file
- * beside it. Binds are "name:r" (read), "name:w" (read_write) or "name:u" (uniform), in the order of
+ * beside it. Binds are "name:r" (read), "name:w" (read_write) or "name:u" (uniform), in the order
+ * of
  * @binding numbers.
  *
- * Dims that recur: N outputs (columns of y), K inputs, M rows; ROW0 and NTOT place this tensor's rows
- * in a stack of NTOT rows that share one buffer; y is [M, YN] and this op writes columns Y0 to Y0+N.
+ * Dims that recur: N outputs (columns of y), K inputs, M rows; ROW0 and NTOT place this tensor's
+ * rows in a stack of NTOT rows that share one buffer; y is [M, YN] and this op writes columns Y0 to
+ * Y0+N.
  */
 #ifndef FRIT_KERNELS_CATALOG_H
 #define FRIT_KERNELS_CATALOG_H
 
 #define KERNELS_BASE(X)                                                                            \
-  /* file layout -> packed layout: step.n_tok <= NROWS rows from src into dst at row step.pos */            \
-  X(PACK, pack, "K NROWS NTOT", "", "W", "src:r dst:w step:u")                                           \
+  /* file layout -> packed layout: step.n_tok <= NROWS rows from src into dst at row step.pos */   \
+  X(PACK, pack, "K NROWS NTOT", "", "W", "src:r dst:w step:u")                                     \
   /* y[m,:] = W[ids[m] - R0,:] where R0 <= ids[m] < R0 + NTOT (a part of a split table) */         \
   X(EMBED, embed, "N NTOT M R0", "", "W", "w:r ids:r y:w step:u")                                  \
   /* y[m,n] = g[n] x[m,n] / sqrt(mean_n(x^2) + EPS) */                                             \
@@ -22,7 +24,7 @@
   X(MATMUL, matmul, "N K M ROW0 NTOT YN Y0", "", "W", "w:r x:r y:w step:u")                        \
   /* y = x + b, b [N] */                                                                           \
   X(BIAS, bias, "N M", "", "", "x:r b:r y:w step:u")                                               \
-  /* rotate pairs of each of H heads of D by the angles of position step.pos + m; cs is             \
+  /* rotate pairs of each of H heads of D by the angles of position step.pos + m; cs is            \
      [context, ROT/2] (cos, sin); NEOX 0: pairs (2i, 2i+1); 1: pairs (i, i + ROT/2) */             \
   X(ROPE, rope, "H D ROT NEOX M", "", "", "x:r cs:r y:w step:u")                                   \
   /* cache[step.pos + m, :] = x[m, :] */                                                           \
@@ -64,7 +66,7 @@
   X(FFN_MV, ffn_mv, "N K", "EPS", "W", "w:r x:r g:r y:w step:u")                                   \
   /* y[Y0+n] = W[ROW0+n] h. Replaces rmsnorm, matvec */                                            \
   X(NORM_MV, norm_mv, "N K ROW0 NTOT YN Y0", "EPS", "W", "w:r x:r g:r y:w step:u")                 \
-  /* part[p] = (value bits, id) of the greatest of the p-th share of the logits; argmax_join takes   \
+  /* part[p] = (value bits, id) of the greatest of the p-th share of the logits; argmax_join takes \
      the greatest of P shares, lowest id first. Replace argmax */                                  \
   X(ARGMAX_PART, argmax_part, "N P", "", "", "logits:r part:w step:u")                             \
   X(ARGMAX_JOIN, argmax_join, "P", "", "", "part:r ids:w step:u")                                  \
@@ -72,11 +74,10 @@
   /* y = r + x W^T. Replaces matmul, add */                                                        \
   X(MATMUL_RES, matmul_res, "N K M ROW0 NTOT", "", "W", "w:r x:r r:r y:w step:u")                  \
   /* qkv [M, (H+2G) D] -> q [M, H D] and cache rows. Replaces 2 rope, 2 kv_append */               \
-  X(ROPE_APPEND, rope_append, "H G D ROT NEOX M", "", "KV",                                        \
-    "qkv:r cs:r q:w kc:w vc:w step:u")                                                             \
+  X(ROPE_APPEND, rope_append, "H G D ROT NEOX M", "", "KV", "qkv:r cs:r q:w kc:w vc:w step:u")     \
   /* attention by tiles of queries and keys with a running maximum. Replaces attention */          \
   X(ATTN_FLASH, attn_flash, "H G D M", "SCALE", "KV", "q:r k:r v:r y:w step:u")                    \
-  /* y = silu(gu[:, :N]) * gu[:, N:], gu [M, 2N]. Replaces silu_mul */                              \
+  /* y = silu(gu[:, :N]) * gu[:, N:], gu [M, 2N]. Replaces silu_mul */                             \
   X(SILU_MUL_PAIR, silu_mul_pair, "N M", "", "", "gu:r y:w step:u")
 
 #define KERNELS(X) KERNELS_BASE(X) KERNELS_ROLE(X)

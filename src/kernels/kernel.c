@@ -1,5 +1,5 @@
-/* Owns the catalog table and the assembly of WGSL texts: const lines, then the text with its includes
- * put in place. */
+/* Owns the catalog table and the assembly of WGSL texts: const lines, then the text with its
+ * includes put in place. */
 #include "kernels/kernel.h"
 
 #include <assert.h>
@@ -57,7 +57,8 @@ dtype kernel_type(const kernel_spec *s, const char *name) {
 
 /* ---- label and consts: the same walk over a spec, printed twice ---- */
 
-static void print_spec(const kernel_spec *s, buf *out, const char *dim_form, const char *const_form) {
+static void print_spec(const kernel_spec *s, buf *out, const char *dim_form,
+                       const char *const_form) {
   const kernel_def *d = &defs[s->op];
   const char *w;
   uint32_t n;
@@ -81,10 +82,11 @@ void kernel_label(const kernel_spec *s, char *out, uint32_t size) {
   const char *comma = "";
 #define ADD(...)                                                                                   \
   do {                                                                                             \
-    if (n >= 0 && (uint32_t)n < size) n += snprintf(out + n, size - (uint32_t)n, __VA_ARGS__);      \
+    if (n >= 0 && (uint32_t)n < size) n += snprintf(out + n, size - (uint32_t)n, __VA_ARGS__);     \
     comma = ",";                                                                                   \
   } while (0)
-  for (uint32_t i = 0; word(d->dims, i, &w, &len); i++) ADD("%s%.*s=%u", comma, (int)len, w, s->dim[i]);
+  for (uint32_t i = 0; word(d->dims, i, &w, &len); i++)
+    ADD("%s%.*s=%u", comma, (int)len, w, s->dim[i]);
   for (uint32_t i = 0; word(d->consts, i, &w, &len); i++)
     ADD("%s%.*s=%g", comma, (int)len, w, (double)s->f[i]);
   for (uint32_t i = 0; word(d->types, i, &w, &len); i++)
@@ -148,7 +150,9 @@ static err append_text(const kernel_spec *s, const char *path, size_t path_n, co
     } else {
       size_t from_n = strlen(from);
       for (size_t i = 0; i < n; i++) {
-        bool starts = i == 0 || !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", p[i - 1]);
+        bool starts =
+            i == 0 ||
+            !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", p[i - 1]);
         if (starts && n - i >= from_n && memcmp(p + i, from, from_n) == 0) {
           buf_puts(out, to);
           i += from_n - 1;
@@ -210,8 +214,11 @@ err kernel_new(hw *h, const kernel_spec *s, bool twin, arena *keep, hw_kernel *o
   kernel_shape shape;
   d->shape(s, &shape);
   if (shape.refuse) return err_set(ERR_UNSUPPORTED, "%s: %s", label, shape.refuse);
-  hw_kernel_desc desc = {.label = label, .workgroup_mem = shape.workgroup_mem, .cpu_ctx = copy,
-                         .cpu_scratch = shape.cpu_scratch, .cpu_single = shape.cpu_single};
+  hw_kernel_desc desc = {.label = label,
+                         .workgroup_mem = shape.workgroup_mem,
+                         .cpu_ctx = copy,
+                         .cpu_scratch = shape.cpu_scratch,
+                         .cpu_single = shape.cpu_single};
   memcpy(desc.workgroup, shape.workgroup, sizeof desc.workgroup);
   desc.n_bind = parse_binds(d->binds, desc.bind);
   hw_cpu_fn fast = twin ? NULL : kernel_cpu_fast(s->op, s->rounds);

@@ -3,8 +3,8 @@
 
 #include "base/math.h"
 
-/* MIN_GROUPS: workgroups wanted before they grow, enough to fill a large GPU (an H200 has 132 cores); LANES:
- * threads a row, or a subgroup if that is wider. */
+/* MIN_GROUPS: workgroups wanted before they grow, enough to fill a large GPU (an H200 has 132
+ * cores); LANES: threads a row, or a subgroup if that is wider. */
 enum { MIN_GROUPS = 132, MIN_ROWS = 4, MAX_ROWS = 32, LANES = 32, MAX_THREADS = 256 };
 
 void mv_shape(const kernel_spec *s, uint32_t outs, uint32_t per, uint32_t unit, uint32_t k,

@@ -6,7 +6,7 @@
 void nll_twin(const hw_cpu_call *c) {
   const kernel_spec *s = kernel_spec_of(c);
   const uint32_t n = s->dim[0];
-  const float *logits = c->buf[0]; /* [M, N] */
+  const float *logits = c->buf[0];  /* [M, N] */
   const uint32_t *next = c->buf[1]; /* [M] */
   float *nll = c->buf[2];           /* [M] */
   const step_params *step = c->buf[3];
@@ -21,6 +21,9 @@ void nll_twin(const hw_cpu_call *c) {
 
 void nll_shape(const kernel_spec *s, kernel_shape *out) {
   const uint32_t n = s->dim[0], m = s->dim[1];
-  *out = (kernel_shape){.workgroup = {256, 1, 1}, .groups = {m, 1, 1}, .workgroup_mem = 1024,
-                        .bytes = 4ull * n * m, .flops = 4ull * n * m};
+  *out = (kernel_shape){.workgroup = {256, 1, 1},
+                        .groups = {m, 1, 1},
+                        .workgroup_mem = 1024,
+                        .bytes = 4ull * n * m,
+                        .flops = 4ull * n * m};
 }

@@ -48,18 +48,12 @@ static uint32_t scale_and(const uint8_t *block, float times) {
 static uint32_t pack_word(dtype t, const uint8_t *p, uint32_t w) {
   const layout *l = &layouts[t];
   switch (t) {
-  case DT_Q4_0:
-    return w < 4 ? load_u32(p + 2 + 4 * w) : scale_and(p, -8);
-  case DT_Q4_1:
-    return load_u32(w < 4 ? p + 4 + 4 * w : p);
-  case DT_Q5_0:
-    return w == 4 ? scale_and(p, -16) : load_u32(w < 4 ? p + 6 + 4 * w : p + 2);
-  case DT_Q5_1:
-    return load_u32(w < 4 ? p + 8 + 4 * w : w == 4 ? p : p + 4);
-  case DT_Q8_0:
-    return w < 8 ? load_u32(p + 2 + 4 * w) : load_u16(p);
-  default:
-    return word_at(p, l->bytes, 4 * w);
+  case DT_Q4_0: return w < 4 ? load_u32(p + 2 + 4 * w) : scale_and(p, -8);
+  case DT_Q4_1: return load_u32(w < 4 ? p + 4 + 4 * w : p);
+  case DT_Q5_0: return w == 4 ? scale_and(p, -16) : load_u32(w < 4 ? p + 6 + 4 * w : p + 2);
+  case DT_Q5_1: return load_u32(w < 4 ? p + 8 + 4 * w : w == 4 ? p : p + 4);
+  case DT_Q8_0: return w < 8 ? load_u32(p + 2 + 4 * w) : load_u16(p);
+  default: return word_at(p, l->bytes, 4 * w);
   }
 }
 

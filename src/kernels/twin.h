@@ -37,10 +37,8 @@ static inline float twin_kv_get(dtype t, const void *cache, uint64_t i) {
   return t == DT_F16 ? f16_to_f32(((const uint16_t *)cache)[i]) : ((const float *)cache)[i];
 }
 static inline void twin_kv_put(dtype t, void *cache, uint64_t i, float v) {
-  if (t == DT_F16)
-    ((uint16_t *)cache)[i] = f32_to_f16(v);
-  else
-    ((float *)cache)[i] = v;
+  if (t == DT_F16) ((uint16_t *)cache)[i] = f32_to_f16(v);
+  else ((float *)cache)[i] = v;
 }
 
 /* h[i] = g[i] x[i] / sqrt(mean(x^2) + eps) */

@@ -1,6 +1,6 @@
-/* The fusions of level `role`: a table of (name, rows, matcher). A matcher looks at the nodes from i on;
- * it returns how many it replaced, or 0, with a note of the reason where the pattern was there but a
- * condition failed. Each is tested equal to the chain that it replaces. */
+/* The fusions of level `role`: a table of (name, rows, matcher). A matcher looks at the nodes from
+ * i on; it returns how many it replaced, or 0, with a note of the reason where the pattern was
+ * there but a condition failed. Each is tested equal to the chain that it replaces. */
 #include <string.h>
 
 #include "base/math.h"
@@ -47,7 +47,8 @@ static bool ops_are(const plan_builder *b, uint32_t i, uint32_t end, const ir_op
   return true;
 }
 
-#define OPS(...) ((const ir_op[]){__VA_ARGS__}), sizeof((const ir_op[]){__VA_ARGS__}) / sizeof(ir_op)
+#define OPS(...)                                                                                   \
+  ((const ir_op[]){__VA_ARGS__}), sizeof((const ir_op[]){__VA_ARGS__}) / sizeof(ir_op)
 
 static bool used_once(const plan_builder *b, ir_id t) { return b->uses[t] == 1; }
 static const char *name_of(const plan_builder *b, ir_id t) { return b->g->tensors[t].name; }
@@ -56,8 +57,9 @@ static const char *name_of(const plan_builder *b, ir_id t) { return b->g->tensor
  * beginning at the first matmul. */
 static bool is_qkv(const plan_builder *b, uint32_t i, uint32_t end) {
   const ir_node *n = &b->g->nodes[i];
-  return ops_are(b, i, end, OPS(IR_MATMUL, IR_MATMUL, IR_MATMUL, IR_ROPE, IR_ROPE, IR_KV_APPEND,
-                                IR_KV_APPEND)) &&
+  return ops_are(
+             b, i, end,
+             OPS(IR_MATMUL, IR_MATMUL, IR_MATMUL, IR_ROPE, IR_ROPE, IR_KV_APPEND, IR_KV_APPEND)) &&
          n[1].in[1] == n[0].in[1] && n[2].in[1] == n[0].in[1] && n[3].in[0] == n[0].out &&
          n[4].in[0] == n[1].out && n[5].in[0] == n[4].out && n[6].in[0] == n[2].out &&
          used_once(b, n[0].out) && used_once(b, n[1].out) && used_once(b, n[2].out) &&
@@ -66,7 +68,8 @@ static bool is_qkv(const plan_builder *b, uint32_t i, uint32_t end) {
 
 static uint32_t norm_qkv(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
   const ir_node *n = &b->g->nodes[i];
-  if (n->op != IR_RMSNORM || end - i < 8 || !is_qkv(b, i + 1, end) || n[1].in[1] != n->out) return 0;
+  if (n->op != IR_RMSNORM || end - i < 8 || !is_qkv(b, i + 1, end) || n[1].in[1] != n->out)
+    return 0;
   if (b->uses[n->out] != 3) return 0;
   const ir_node *q = n + 1, *rope = n + 4;
   const plan_part *part[3];
@@ -79,7 +82,8 @@ static uint32_t norm_qkv(plan_builder *b, uint32_t i, uint32_t end, const char *
   }
   uint32_t head_dim = b->g->tensors[q[0].out].cols / rope->a[0];
   uint32_t nq = part[0]->rows, nk = part[1]->rows, off = 0;
-  for (int j = 0; j < 3; j++) { /* each alone; a run of neighbours is refused for the same reasons */
+  for (int j = 0; j < 3;
+       j++) { /* each alone; a run of neighbours is refused for the same reasons */
     const plan_stack *s = &b->w->stacks[part[j]->stack];
     kernel_spec spec = {.op = KERNEL_QKV_MV,
                         .dim = {part[j]->rows, s->cols, part[j]->row0, s->rows, 0, nq, nk, head_dim,
@@ -101,8 +105,13 @@ static uint32_t norm_qkv(plan_builder *b, uint32_t i, uint32_t end, const char *
                         .f = {n->f},
                         .type = {s->type, b->o.kv}};
     plan_emit(b, spec, name_of(b, q[j].out), name,
-              (plan_ref[]){{PLAN_REF_STACK, part[j]->stack}, x, g, {PLAN_REF_TABLE, 0},
-                           plan_value(b, n[4].out), plan_value(b, n[6].in[1]), plan_value(b, n[7].in[1]),
+              (plan_ref[]){{PLAN_REF_STACK, part[j]->stack},
+                           x,
+                           g,
+                           {PLAN_REF_TABLE, 0},
+                           plan_value(b, n[4].out),
+                           plan_value(b, n[6].in[1]),
+                           plan_value(b, n[7].in[1]),
                            PLAN_STEP});
     off += rows;
     j = k;
@@ -110,8 +119,9 @@ static uint32_t norm_qkv(plan_builder *b, uint32_t i, uint32_t end, const char *
   return 8;
 }
 
-/* On an NVIDIA H200 (driver 580), SmolLM2: 16 splits 1,243 tok/s against 1,105 with 8 at depth 512; 32
- * splits 1,040 against 718 with 8 at depth 4,096. The grid is recorded, so the context decides. */
+/* On an NVIDIA H200 (driver 580), SmolLM2: 16 splits 1,243 tok/s against 1,105 with 8 at depth 512;
+ * 32 splits 1,040 against 718 with 8 at depth 4,096. The grid is recorded, so the context decides.
+ */
 static uint32_t default_splits(uint32_t ctx) { return ctx <= 2048 ? 16 : ctx <= 16384 ? 32 : 64; }
 
 static uint32_t attention_split(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
@@ -120,14 +130,15 @@ static uint32_t attention_split(plan_builder *b, uint32_t i, uint32_t end, const
   if (n->op != IR_ATTENTION) return 0;
   uint32_t h = n->a[0], d = b->g->tensors[n->in[0]].cols / h;
   uint32_t s = b->o.splits ? b->o.splits : default_splits(b->o.ctx);
-  kernel_spec split = {.op = KERNEL_ATTN_SPLIT, .dim = {h, n->a[1], d, s}, .f = {n->f}, .type = {b->o.kv}};
+  kernel_spec split = {
+      .op = KERNEL_ATTN_SPLIT, .dim = {h, n->a[1], d, s}, .f = {n->f}, .type = {b->o.kv}};
   kernel_spec combine = {.op = KERNEL_ATTN_COMBINE, .dim = {h, d, s}};
   if (refused(b, &split, name, i) || refused(b, &combine, name, i)) return 0;
   const char *label = name_of(b, n->out);
   plan_ref part = plan_temp(b, 4ull * h * s * (d + 2));
   plan_emit(b, split, label, name,
-            (plan_ref[]){plan_value(b, n->in[0]), plan_value(b, n->in[1]), plan_value(b, n->in[2]), part,
-                         PLAN_STEP});
+            (plan_ref[]){plan_value(b, n->in[0]), plan_value(b, n->in[1]), plan_value(b, n->in[2]),
+                         part, PLAN_STEP});
   plan_emit(b, combine, label, name, (plan_ref[]){part, plan_value(b, n->out), PLAN_STEP});
   return 1;
 }
@@ -137,8 +148,8 @@ static uint32_t attention_flash(plan_builder *b, uint32_t i, uint32_t end, const
   const ir_node *n = &b->g->nodes[i];
   if (n->op != IR_ATTENTION) return 0;
   uint32_t h = n->a[0], d = b->g->tensors[n->in[0]].cols / h;
-  kernel_spec k = {.op = KERNEL_ATTN_FLASH, .dim = {h, n->a[1], d, b->o.m}, .f = {n->f},
-                   .type = {b->o.kv}};
+  kernel_spec k = {
+      .op = KERNEL_ATTN_FLASH, .dim = {h, n->a[1], d, b->o.m}, .f = {n->f}, .type = {b->o.kv}};
   if (refused(b, &k, name, i)) return 0;
   plan_emit(b, k, name_of(b, n->out), name,
             (plan_ref[]){plan_value(b, n->in[0]), plan_value(b, n->in[1]), plan_value(b, n->in[2]),
@@ -156,13 +167,18 @@ static uint32_t matmul_residual(plan_builder *b, uint32_t i, uint32_t end, const
     return 0;
   }
   const plan_stack *s = &b->w->stacks[p->stack];
-  kernel_spec k = {.op = KERNEL_MATVEC_RES, .dim = {p->rows, s->cols, p->row0, s->rows}, .type = {s->type}};
+  kernel_spec k = {
+      .op = KERNEL_MATVEC_RES, .dim = {p->rows, s->cols, p->row0, s->rows}, .type = {s->type}};
   if (b->o.m > 1)
-    k = (kernel_spec){.op = KERNEL_MATMUL_RES, .dim = {p->rows, s->cols, b->o.m, p->row0, s->rows},
+    k = (kernel_spec){.op = KERNEL_MATMUL_RES,
+                      .dim = {p->rows, s->cols, b->o.m, p->row0, s->rows},
                       .type = {s->type}};
   plan_emit(b, k, name_of(b, n[1].out), name,
-            (plan_ref[]){{PLAN_REF_STACK, p->stack}, plan_value(b, n->in[1]), plan_value(b, n[1].in[1]),
-                         plan_value(b, n[1].out), PLAN_STEP});
+            (plan_ref[]){{PLAN_REF_STACK, p->stack},
+                         plan_value(b, n->in[1]),
+                         plan_value(b, n[1].in[1]),
+                         plan_value(b, n[1].out),
+                         PLAN_STEP});
   return 2;
 }
 
@@ -195,32 +211,41 @@ static uint32_t norm_ffn(plan_builder *b, uint32_t i, uint32_t end, const char *
   const plan_stack *s = &b->w->stacks[p->stack];
   kernel_spec k = {.op = KERNEL_FFN_MV, .dim = {p->rows, s->cols}, .f = {n->f}, .type = {s->type}};
   plan_emit(b, k, name_of(b, n[3].out), name,
-            (plan_ref[]){{PLAN_REF_STACK, p->stack}, plan_value(b, n->in[0]), plan_value(b, n->in[1]),
-                         plan_value(b, n[3].out), PLAN_STEP});
+            (plan_ref[]){{PLAN_REF_STACK, p->stack},
+                         plan_value(b, n->in[0]),
+                         plan_value(b, n->in[1]),
+                         plan_value(b, n[3].out),
+                         PLAN_STEP});
   return 4;
 }
 
 static uint32_t norm_matvec(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
   const ir_node *n = &b->g->nodes[i];
-  if (!ops_are(b, i, end, OPS(IR_RMSNORM, IR_MATMUL)) || n[1].in[1] != n->out || !used_once(b, n->out))
+  if (!ops_are(b, i, end, OPS(IR_RMSNORM, IR_MATMUL)) || n[1].in[1] != n->out ||
+      !used_once(b, n->out))
     return 0;
   ir_id w = n[1].in[0];
   uint32_t yn = b->g->tensors[w].rows;
   for (uint32_t j = b->w->first_part[w]; j < b->w->first_part[w + 1]; j++) {
     const plan_part *p = &b->w->parts[j];
     const plan_stack *s = &b->w->stacks[p->stack];
-    kernel_spec k = {.op = KERNEL_NORM_MV, .dim = {p->rows, s->cols, p->row0, s->rows, yn, p->first},
-                     .f = {n->f}, .type = {s->type}};
+    kernel_spec k = {.op = KERNEL_NORM_MV,
+                     .dim = {p->rows, s->cols, p->row0, s->rows, yn, p->first},
+                     .f = {n->f},
+                     .type = {s->type}};
     plan_emit(b, k, name_of(b, n[1].out), name,
-              (plan_ref[]){{PLAN_REF_STACK, p->stack}, plan_value(b, n->in[0]), plan_value(b, n->in[1]),
-                           plan_value(b, n[1].out), PLAN_STEP});
+              (plan_ref[]){{PLAN_REF_STACK, p->stack},
+                           plan_value(b, n->in[0]),
+                           plan_value(b, n->in[1]),
+                           plan_value(b, n[1].out),
+                           PLAN_STEP});
   }
   return 2;
 }
 
 /* One matmul where the weights are neighbours in a stack, else one each into columns of y. */
-static void stacked_matmuls(plan_builder *b, const ir_node *n, uint32_t count, plan_ref y, uint32_t yn,
-                            const char *name) {
+static void stacked_matmuls(plan_builder *b, const ir_node *n, uint32_t count, plan_ref y,
+                            uint32_t yn, const char *name) {
   plan_ref x = plan_value(b, n->in[1]);
   const plan_part *p0 = plan_whole(b, n->in[0]);
   bool together = p0 != NULL;
@@ -232,9 +257,11 @@ static void stacked_matmuls(plan_builder *b, const ir_node *n, uint32_t count, p
   }
   if (together) {
     const plan_stack *s = &b->w->stacks[p0->stack];
-    kernel_spec k = {.op = KERNEL_MATMUL, .dim = {yn, s->cols, b->o.m, p0->row0, s->rows, yn, 0},
+    kernel_spec k = {.op = KERNEL_MATMUL,
+                     .dim = {yn, s->cols, b->o.m, p0->row0, s->rows, yn, 0},
                      .type = {s->type}};
-    plan_emit(b, k, name_of(b, n->out), name, (plan_ref[]){{PLAN_REF_STACK, p0->stack}, x, y, PLAN_STEP});
+    plan_emit(b, k, name_of(b, n->out), name,
+              (plan_ref[]){{PLAN_REF_STACK, p0->stack}, x, y, PLAN_STEP});
     return;
   }
   uint32_t y0 = 0;
@@ -257,8 +284,12 @@ static uint32_t qkv_stack(plan_builder *b, uint32_t i, uint32_t end, const char 
   plan_ref y = plan_temp(b, 4ull * b->o.m * yn);
   stacked_matmuls(b, n, 3, y, yn, name);
   plan_emit(b, k, name_of(b, n[3].out), name,
-            (plan_ref[]){y, {PLAN_REF_TABLE, 0}, plan_value(b, n[3].out), plan_value(b, n[5].in[1]),
-                         plan_value(b, n[6].in[1]), PLAN_STEP});
+            (plan_ref[]){y,
+                         {PLAN_REF_TABLE, 0},
+                         plan_value(b, n[3].out),
+                         plan_value(b, n[5].in[1]),
+                         plan_value(b, n[6].in[1]),
+                         PLAN_STEP});
   return 7;
 }
 
@@ -285,9 +316,14 @@ static const fusion fusions[] = {
 };
 enum { N_FUSIONS = sizeof fusions / sizeof fusions[0] };
 
-const char *const plan_fusions[] = {"norm_qkv",     "norm_ffn",        "norm_matvec",
-                                    "attention_split", "qkv_stack",    "gate_up_pair",
-                                    "attention_flash", "matmul_residual",
+const char *const plan_fusions[] = {"norm_qkv",
+                                    "norm_ffn",
+                                    "norm_matvec",
+                                    "attention_split",
+                                    "qkv_stack",
+                                    "gate_up_pair",
+                                    "attention_flash",
+                                    "matmul_residual",
                                     "argmax_split", /* of the sampler: plan.c */
                                     NULL};
 _Static_assert(sizeof plan_fusions / sizeof plan_fusions[0] == N_FUSIONS + 2, "one name a fusion");

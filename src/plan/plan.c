@@ -52,7 +52,9 @@ void plan_emit(plan_builder *b, kernel_spec spec, const char *label, const char 
     spec.sg = c->subgroup_min;
   spec.rounds = b->o.rounds && (spec.op == KERNEL_MATVEC || spec.op == KERNEL_MATMUL);
   s += b->p->n_steps++;
-  *s = (plan_step){.spec = spec, .label = label, .fusion = fusion,
+  *s = (plan_step){.spec = spec,
+                   .label = label,
+                   .fusion = fusion,
                    .n_bind = count_words(kernel_get(spec.op)->binds)};
   memcpy(s->bind, bind, s->n_bind * sizeof *bind);
 }
@@ -91,8 +93,8 @@ const plan_part *plan_whole(const plan_builder *b, ir_id w) {
 
 /* ---- the plain form of each node ---- */
 
-void plan_matmul(plan_builder *b, ir_id w, plan_ref x, plan_ref y, uint32_t rows, uint32_t yn, uint32_t y0,
-                 const char *label, const char *fusion) {
+void plan_matmul(plan_builder *b, ir_id w, plan_ref x, plan_ref y, uint32_t rows, uint32_t yn,
+                 uint32_t y0, const char *label, const char *fusion) {
   for (uint32_t i = b->w->first_part[w]; i < b->w->first_part[w + 1]; i++) {
     const plan_part *p = &b->w->parts[i];
     const plan_stack *s = &b->w->stacks[p->stack];
@@ -119,8 +121,9 @@ void plan_emit_node(plan_builder *b, uint32_t i) {
   const ir_node *n = &b->g->nodes[i];
   const ir_tensor *t0 = &b->g->tensors[n->in[0]];
   const ir_tensor *out = n->out == IR_NONE ? NULL : &b->g->tensors[n->out];
-  uint32_t m = ir_rows(n->op == IR_MATMUL || n->op == IR_EMBED ? b->g->tensors[n->in[1]].rows : t0->rows,
-                       b->o.m, b->o.ctx);
+  uint32_t m =
+      ir_rows(n->op == IR_MATMUL || n->op == IR_EMBED ? b->g->tensors[n->in[1]].rows : t0->rows,
+              b->o.m, b->o.ctx);
   if (b->o.part == PLAN_HEAD_ALL) m = b->o.m;
   const char *label = out ? out->name : b->g->tensors[n->in[1]].name;
   plan_ref x = plan_value(b, n->in[0]), z = plan_value(b, n->in[1]);
@@ -129,7 +132,9 @@ void plan_emit_node(plan_builder *b, uint32_t i) {
   switch (n->op) {
   case IR_EMBED: emit_embed(b, n, m, label); return;
   case IR_MATMUL: plan_matmul(b, n->in[0], z, y, m, t0->rows, 0, label, NULL); return;
-  case IR_RMSNORM: k = (kernel_spec){.op = KERNEL_RMSNORM, .dim = {t0->cols, m}, .f = {n->f}}; break;
+  case IR_RMSNORM:
+    k = (kernel_spec){.op = KERNEL_RMSNORM, .dim = {t0->cols, m}, .f = {n->f}};
+    break;
   case IR_BIAS: k = (kernel_spec){.op = KERNEL_BIAS, .dim = {t0->cols, m}}; break;
   case IR_ADD: k = (kernel_spec){.op = KERNEL_ADD, .dim = {t0->cols, m}}; break;
   case IR_SILU_MUL: k = (kernel_spec){.op = KERNEL_SILU_MUL, .dim = {t0->cols, m}}; break;
@@ -146,8 +151,10 @@ void plan_emit_node(plan_builder *b, uint32_t i) {
     plan_emit(b, k, label, NULL, (plan_ref[]){x, y, PLAN_STEP});
     return;
   case IR_ATTENTION:
-    k = (kernel_spec){.op = KERNEL_ATTENTION, .dim = {n->a[0], n->a[1], t0->cols / n->a[0], m},
-                      .f = {n->f}, .type = {b->o.kv}};
+    k = (kernel_spec){.op = KERNEL_ATTENTION,
+                      .dim = {n->a[0], n->a[1], t0->cols / n->a[0], m},
+                      .f = {n->f},
+                      .type = {b->o.kv}};
     plan_emit(b, k, label, NULL, (plan_ref[]){x, z, plan_value(b, n->in[2]), y, PLAN_STEP});
     return;
   default: return;
@@ -163,8 +170,8 @@ static void emit_sampler(plan_builder *b) {
   if (b->o.part == PLAN_GREEDY && b->o.level == PLAN_ROLE && !plan_is_off(b, "argmax_split")) {
     uint32_t parts = min_u32(256, div_up32(n, 512));
     plan_ref part = plan_temp(b, 8ull * parts);
-    plan_emit(b, (kernel_spec){.op = KERNEL_ARGMAX_PART, .dim = {n, parts}}, "argmax", "argmax_split",
-              (plan_ref[]){logits, part, PLAN_STEP});
+    plan_emit(b, (kernel_spec){.op = KERNEL_ARGMAX_PART, .dim = {n, parts}}, "argmax",
+              "argmax_split", (plan_ref[]){logits, part, PLAN_STEP});
     plan_emit(b, (kernel_spec){.op = KERNEL_ARGMAX_JOIN, .dim = {parts}}, "argmax", "argmax_split",
               (plan_ref[]){part, ids, PLAN_STEP});
     return;
@@ -218,7 +225,8 @@ static err prepare(plan_builder *b) {
   return b->e;
 }
 
-err plan_new(const ir_graph *g, const plan_weights *w, const hw_caps *caps, const plan_opts *o, plan **out) {
+err plan_new(const ir_graph *g, const plan_weights *w, const hw_caps *caps, const plan_opts *o,
+             plan **out) {
   *out = NULL;
   plan_builder b = {.g = g, .w = w, .caps = caps, .o = *o, .p = mem_zalloc(1, sizeof *b.p)};
   if (!b.p) return mem_err("plan", sizeof *b.p);
@@ -228,7 +236,8 @@ err plan_new(const ir_graph *g, const plan_weights *w, const hw_caps *caps, cons
   if (o->part == PLAN_GREEDY || o->part == PLAN_SAMPLE) {
     emit_sampler(&b);
   } else if (o->part == PLAN_NLL) {
-    plan_emit(&b, (kernel_spec){.op = KERNEL_NLL, .dim = {g->tensors[g->logits].cols, o->m}}, "nll", NULL,
+    plan_emit(&b, (kernel_spec){.op = KERNEL_NLL, .dim = {g->tensors[g->logits].cols, o->m}}, "nll",
+              NULL,
               (plan_ref[]){{PLAN_REF_LOGITS, 0}, {PLAN_REF_NEXT, 0}, {PLAN_REF_NLL, 0}, PLAN_STEP});
   } else {
     emit_graph(&b);
@@ -252,7 +261,7 @@ void plan_free(plan *p) {
 /* ---- text ---- */
 
 static void print_ref(plan_ref r, buf *out) {
-  static const char *const names[] = {"w", "slot", "kv", "rope", "ids", "step",
+  static const char *const names[] = {"w",      "slot",   "kv",     "rope", "ids", "step",
                                       "hidden", "logits", "recent", "next", "nll"};
   buf_puts(out, names[r.kind]);
   if (r.kind <= PLAN_REF_STATE) buf_printf(out, "%u", r.index);
@@ -271,16 +280,18 @@ void plan_print(const plan *p, buf *out) {
       if (j) buf_putc(out, ' ');
       print_ref(s->bind[j], out);
     }
-    buf_printf(out, "] groups=%ux%ux%u bytes=%llu flops=%llu%s%s\n", k.groups[0], k.groups[1], k.groups[2],
-               (unsigned long long)k.bytes, (unsigned long long)k.flops, s->fusion ? " fused=" : "",
-               s->fusion ? s->fusion : "");
+    buf_printf(out, "] groups=%ux%ux%u bytes=%llu flops=%llu%s%s\n", k.groups[0], k.groups[1],
+               k.groups[2], (unsigned long long)k.bytes, (unsigned long long)k.flops,
+               s->fusion ? " fused=" : "", s->fusion ? s->fusion : "");
     bytes += k.bytes;
     flops += k.flops;
   }
-  buf_printf(out, "%u dispatches, %llu bytes, %llu flops; slots:", p->n_steps, (unsigned long long)bytes,
-             (unsigned long long)flops);
-  for (uint32_t i = 0; i < p->n_slots; i++) buf_printf(out, " %llu", (unsigned long long)p->slots[i]);
+  buf_printf(out, "%u dispatches, %llu bytes, %llu flops; slots:", p->n_steps,
+             (unsigned long long)bytes, (unsigned long long)flops);
+  for (uint32_t i = 0; i < p->n_slots; i++)
+    buf_printf(out, " %llu", (unsigned long long)p->slots[i]);
   buf_putc(out, '\n');
   for (uint32_t i = 0; i < p->n_notes; i++)
-    buf_printf(out, "not fused: %s at %s: %s\n", p->notes[i].fusion, p->notes[i].where, p->notes[i].reason);
+    buf_printf(out, "not fused: %s at %s: %s\n", p->notes[i].fusion, p->notes[i].where,
+               p->notes[i].reason);
 }

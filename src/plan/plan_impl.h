@@ -1,5 +1,5 @@
-/* Shared by the files of src/plan: the builder that turns nodes into steps over virtual values, which
- * plan_slots.c then places in slots. */
+/* Shared by the files of src/plan: the builder that turns nodes into steps over virtual values,
+ * which plan_slots.c then places in slots. */
 #ifndef FRIT_PLAN_PLAN_IMPL_H
 #define FRIT_PLAN_PLAN_IMPL_H
 
@@ -15,7 +15,7 @@ typedef struct plan_builder {
   uint32_t *uses;        /* [n_tensors] how many nodes of this part read a tensor */
   uint64_t *value_bytes; /* [n_values] virtual values: the graph's tensors, then temporaries */
   uint32_t n_values, cap_values;
-  ir_id *alias;          /* [n_tensors] last_row of one row is its input */
+  ir_id *alias; /* [n_tensors] last_row of one row is its input */
   err e;
 } plan_builder;
 
@@ -29,8 +29,8 @@ plan_ref plan_value(plan_builder *b, ir_id t);
 /* The only part of a weight; NULL when it is split. */
 const plan_part *plan_whole(const plan_builder *b, ir_id weight);
 /* Emits y[:, y0 ..] = x W^T, one dispatch a part. yn: columns of y. */
-void plan_matmul(plan_builder *b, ir_id w, plan_ref x, plan_ref y, uint32_t rows, uint32_t yn, uint32_t y0,
-                 const char *label, const char *fusion);
+void plan_matmul(plan_builder *b, ir_id w, plan_ref x, plan_ref y, uint32_t rows, uint32_t yn,
+                 uint32_t y0, const char *label, const char *fusion);
 /* The plain form of node i. */
 void plan_emit_node(plan_builder *b, uint32_t i);
 /* Tries the fusions at node i; returns how many nodes were consumed, 0 when none applies. */

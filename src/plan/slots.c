@@ -1,5 +1,5 @@
-/* Places virtual values in slots: first fit by size over lifetimes. A value's slot is taken before the
- * slots of its step's inputs are given back, so no step reads and writes one buffer. */
+/* Places virtual values in slots: first fit by size over lifetimes. A value's slot is taken before
+ * the slots of its step's inputs are given back, so no step reads and writes one buffer. */
 #include <string.h>
 
 #include "plan/plan_impl.h"
@@ -22,8 +22,9 @@ static err take_slot(plan_builder *b, bool *busy, uint64_t bytes, uint32_t max, 
   for (uint32_t i = 0; i < b->p->n_slots; i++) {
     if (busy[i]) continue;
     bool fits = b->p->slots[i] >= bytes;
-    bool better = best == NOWHERE || (fits ? b->p->slots[best] < bytes || b->p->slots[i] < b->p->slots[best]
-                                           : b->p->slots[best] < bytes && b->p->slots[i] > b->p->slots[best]);
+    bool better =
+        best == NOWHERE || (fits ? b->p->slots[best] < bytes || b->p->slots[i] < b->p->slots[best]
+                                 : b->p->slots[best] < bytes && b->p->slots[i] > b->p->slots[best]);
     if (better) best = i;
   }
   if (best == NOWHERE) {

@@ -20,13 +20,14 @@ static uint64_t bytes_of(const wbuild *b, dtype t, uint32_t cols, uint32_t rows)
 
 static uint32_t add_stack(wbuild *b, const ir_tensor *t, uint32_t rows, const char *label) {
   plan_stack *s = &b->w->stacks[b->w->n_stacks];
-  *s = (plan_stack){.label = label, .type = t->type, .cols = t->cols, .rows = rows,
-                    .vector = is_vector(t)};
+  *s = (plan_stack){
+      .label = label, .type = t->type, .cols = t->cols, .rows = rows, .vector = is_vector(t)};
   s->bytes = s->vector ? 4ull * t->cols : bytes_of(b, t->type, t->cols, rows);
   return b->w->n_stacks++;
 }
 
-static void add_part(wbuild *b, ir_id t, uint32_t stack, uint32_t row0, uint32_t first, uint32_t rows) {
+static void add_part(wbuild *b, ir_id t, uint32_t stack, uint32_t row0, uint32_t first,
+                     uint32_t rows) {
   if (!b->count[t]) b->first[t] = b->w->n_parts;
   b->count[t]++;
   b->w->parts[b->w->n_parts++] = (plan_part){t, stack, row0, first, rows};
@@ -49,19 +50,22 @@ static err add_split(wbuild *b, ir_id id) {
   uint32_t rows = rows_a_part(b, t), n = div_up32(t->rows, rows);
   for (uint32_t i = 0; i < n; i++) {
     uint32_t first = i * rows, here = min_u32(rows, t->rows - first);
-    const char *label = n == 1 ? t->name : arena_printf(&b->w->mem, "%s rows %u..%u", t->name, first,
-                                                        first + here - 1);
+    const char *label =
+        n == 1 ? t->name
+               : arena_printf(&b->w->mem, "%s rows %u..%u", t->name, first, first + here - 1);
     if (!label) return mem_err(t->name, 64);
     add_part(b, id, add_stack(b, t, here, label), 0, first, here);
   }
   return ERR_NONE;
 }
 
-/* The run of matmuls from node i that read the same input with weights of one type: q k v, gate up. */
+/* The run of matmuls from node i that read the same input with weights of one type: q k v, gate up.
+ */
 static uint32_t siblings(const ir_graph *g, uint32_t i, ir_id *out, uint32_t max) {
   const ir_node *a = &g->nodes[i];
   uint32_t n = 0;
-  for (; i < g->n_nodes && n < max && g->nodes[i].op == IR_MATMUL && g->nodes[i].in[1] == a->in[1]; i++) {
+  for (; i < g->n_nodes && n < max && g->nodes[i].op == IR_MATMUL && g->nodes[i].in[1] == a->in[1];
+       i++) {
     const ir_tensor *t = &g->tensors[g->nodes[i].in[0]], *t0 = &g->tensors[a->in[0]];
     if (t->type != t0->type || t->cols != t0->cols) break;
     out[n++] = g->nodes[i].in[0];
@@ -128,7 +132,8 @@ static err check_widths(const ir_graph *g, const hw_caps *caps) {
       return err_set(ERR_UNSUPPORTED, "%s: tensor '%s' has %u columns; GPUs need a multiple of 32",
                      g->name, t->name, t->cols);
     if (bytes_of(&b, t->type, t->cols, 64) > limit_of(caps))
-      return err_set(ERR_LIMIT, "%s: 64 rows of tensor '%s' are over this device's binding limit of %llu",
+      return err_set(ERR_LIMIT,
+                     "%s: 64 rows of tensor '%s' are over this device's binding limit of %llu",
                      g->name, t->name, (unsigned long long)limit_of(caps));
   }
   return ERR_NONE;

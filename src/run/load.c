@@ -1,5 +1,5 @@
-/* Owns loading: buffers, kernels, the upload of weights (file bytes -> staging buffer -> packed stack),
- * the recording of programs, the rope table, a warm-up. One small step a call. */
+/* Owns loading: buffers, kernels, the upload of weights (file bytes -> staging buffer -> packed
+ * stack), the recording of programs, the rope table, a warm-up. One small step a call. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +15,10 @@ static uint64_t staging_size(const run *r) {
 
 static bool is_cpu(const run *r) { return hw_get_caps(r->h)->kind == HW_CPU; }
 
-static err make(run *r, const char *label, uint64_t size, hw_buf_use use, const void *host, hw_buf *out) {
-  return hw_buf_new(r->h, &(hw_buf_desc){.label = label, .size = size, .use = use, .host = host}, out);
+static err make(run *r, const char *label, uint64_t size, hw_buf_use use, const void *host,
+                hw_buf *out) {
+  return hw_buf_new(r->h, &(hw_buf_desc){.label = label, .size = size, .use = use, .host = host},
+                    out);
 }
 
 static err make_buffers(run *r) {
@@ -34,7 +36,8 @@ static err make_buffers(run *r) {
   for (uint32_t i = 0; i < RUN_MAX_SLOTS; i++) {
     char label[16] = "slot ?";
     label[5] = (char)('0' + i % 10);
-    if (i > 9) memcpy(label, (char[]){'s', 'l', 'o', 't', (char)('0' + i / 10), (char)('0' + i % 10), 0}, 7);
+    if (i > 9)
+      memcpy(label, (char[]){'s', 'l', 'o', 't', (char)('0' + i / 10), (char)('0' + i % 10), 0}, 7);
     if (r->slot_bytes[i]) TRY(make(r, label, r->slot_bytes[i], HW_STORAGE, NULL, &r->slots[i]));
   }
   for (uint32_t i = 0; i < g->n_tensors; i++) {
@@ -61,7 +64,8 @@ err run_kernel_get(run *r, const kernel_spec *s, uint32_t *index) {
     *index = i;
     return ERR_NONE;
   }
-  if (r->n_kernels == RUN_MAX_KERNELS) return err_set(ERR_LIMIT, "more than %d kernels", RUN_MAX_KERNELS);
+  if (r->n_kernels == RUN_MAX_KERNELS)
+    return err_set(ERR_LIMIT, "more than %d kernels", RUN_MAX_KERNELS);
   run_kernel *k = &r->kernels[r->n_kernels];
   char label[HW_LABEL * 2];
   kernel_label(s, label, sizeof label);
@@ -135,8 +139,8 @@ static err bring(run *r, const plan_part *p, uint32_t rows, hw_buf dst, bool *do
   err e = ERR_NONE;
   if (!r->o.fetch) return err_set(ERR_ARG, "%s: '%s' has no data to load", r->g->name, t->name);
   if (!r->fetching) {
-    e = r->o.fetch(r->o.user, t->part, t->file_off + row * ((uint64_t)p->first + r->at_row), row * rows,
-                   dst, 0);
+    e = r->o.fetch(r->o.user, t->part, t->file_off + row * ((uint64_t)p->first + r->at_row),
+                   row * rows, dst, 0);
     r->fetching = !e;
     return e;
   }
@@ -153,7 +157,9 @@ static err begin_stack(run *r, uint32_t i) {
   const run_kernel *k = &r->kernels[r->pack_kernel[i]];
   kernel_shape shape;
   kernel_get(KERNEL_PACK)->shape(&k->spec, &shape);
-  hw_step step = {.label = k->label, .kernel = k->kernel, .n_bind = 3,
+  hw_step step = {.label = k->label,
+                  .kernel = k->kernel,
+                  .n_bind = 3,
                   .bind = {{.buf = r->staging}, {.buf = r->stacks[i]}, {.buf = r->step}},
                   .groups = {shape.groups[0], shape.groups[1], shape.groups[2]}};
   return hw_program_new(r->h, s->label, &step, 1, &r->pack_program);
@@ -202,7 +208,9 @@ static err upload_chunk(run *r, const plan_part *p, hw_ticket *t) {
   err e = bring(r, p, rows, r->staging, &done);
   if (e || !done) return e;
   step_params step = {.pos = p->row0 + r->at_row, .n_tok = rows};
-  hw_submit_desc d = {.program = {r->pack_program}, .params = r->step, .params_data = &step,
+  hw_submit_desc d = {.program = {r->pack_program},
+                      .params = r->step,
+                      .params_data = &step,
                       .params_size = sizeof step};
   e = hw_submit(r->h, &d, t);
   r->at_row += rows;
@@ -274,7 +282,8 @@ static err fill_table(run *r) {
   rows = min_u32(rows, r->o.ctx - r->at_table);
   float *cs = mem_alloc(4ull * rows * rot);
   if (!cs) return mem_err("rope table", 4ull * rows * rot);
-  for (uint32_t i = 0; i < rows; i++) ir_rope_row(&r->g->rope, r->at_table + i, cs + (size_t)i * rot);
+  for (uint32_t i = 0; i < rows; i++)
+    ir_rope_row(&r->g->rope, r->at_table + i, cs + (size_t)i * rot);
   err e = hw_buf_write(r->h, r->table, 4ull * r->at_table * rot, cs, 4ull * rows * rot);
   mem_free(cs);
   r->at_table += rows;
@@ -287,8 +296,10 @@ static err warm_up(run *r, bool *done) {
   err e = ERR_NONE;
   if (!r->uploads[0].n) {
     step_params p = {.n_tok = 1, .temp = 1, .top_k = 1, .top_p = 1, .penalty = 1};
-    TRY(run_submit(r, RUN_BODY_BATCH | RUN_HEAD | RUN_GREEDY, &p, RUN_READ_NONE, false, &r->uploads[0]));
-    TRY(run_submit(r, RUN_BODY_ONE | RUN_HEAD | RUN_SAMPLE, &p, RUN_READ_NONE, false, &r->uploads[1]));
+    TRY(run_submit(r, RUN_BODY_BATCH | RUN_HEAD | RUN_GREEDY, &p, RUN_READ_NONE, false,
+                   &r->uploads[0]));
+    TRY(run_submit(r, RUN_BODY_ONE | RUN_HEAD | RUN_SAMPLE, &p, RUN_READ_NONE, false,
+                   &r->uploads[1]));
   }
   if (!hw_done(r->h, r->uploads[0]) || !hw_done(r->h, r->uploads[1])) return ERR_NONE;
   r->stage = STAGE_READY;
@@ -322,11 +333,12 @@ err run_load(run *r, run_progress *p, bool *done) {
   case STAGE_READY: *done = true; break;
   }
   if (!e) e = hw_error(r->h);
-  *p = (run_progress){.phase = r->stage <= STAGE_UPLOAD    ? RUN_UPLOAD
+  *p = (run_progress){.phase = r->stage <= STAGE_UPLOAD     ? RUN_UPLOAD
                                : r->stage <= STAGE_PROGRAMS ? RUN_COMPILE
                                : r->stage <= STAGE_WARMUP   ? RUN_WARMUP
                                                             : RUN_READY,
-                      .done = r->uploaded_bytes, .total = r->upload_total};
+                      .done = r->uploaded_bytes,
+                      .total = r->upload_total};
   if (p->phase == RUN_COMPILE) {
     p->done = r->at_kernel;
     p->total = r->n_kernels;

@@ -11,13 +11,20 @@
 static uint32_t n_vocab(const run *r) { return r->g->tensors[r->g->logits].cols; }
 
 static err add_plan(run *r, uint32_t i, plan_part_kind part, uint32_t m) {
-  plan_opts o = {.part = part, .level = r->o.level, .m = m, .ctx = r->o.ctx, .kv = r->o.kv,
-                 .rounds = r->o.rounds, .splits = r->o.splits, .off = r->o.off};
+  plan_opts o = {.part = part,
+                 .level = r->o.level,
+                 .m = m,
+                 .ctx = r->o.ctx,
+                 .kv = r->o.kv,
+                 .rounds = r->o.rounds,
+                 .splits = r->o.splits,
+                 .off = r->o.off};
   run_program *p = &r->programs[i];
   *p = (run_program){.part = part, .m = m, .used = true};
   err e = plan_new(r->g, r->weights, r->caps, &o, &p->plan);
   if (e) return e;
-  if (p->plan->n_slots > RUN_MAX_SLOTS) return err_set(ERR_LIMIT, "a plan of %u slots", p->plan->n_slots);
+  if (p->plan->n_slots > RUN_MAX_SLOTS)
+    return err_set(ERR_LIMIT, "a plan of %u slots", p->plan->n_slots);
   for (uint32_t s = 0; s < p->plan->n_slots; s++)
     r->slot_bytes[s] = max_u64(r->slot_bytes[s], p->plan->slots[s]);
   return ERR_NONE;
@@ -29,15 +36,20 @@ static err check_limits(const run *r) {
   uint64_t limit = min_u64(c->max_binding, c->max_buffer);
   for (uint32_t i = 0; i < r->g->n_tensors; i++) {
     const ir_tensor *t = &r->g->tensors[i];
-    uint64_t bytes = (uint64_t)r->o.ctx * t->cols * (t->kind == IR_STATE && r->o.kv == DT_F16 ? 2 : 4);
+    uint64_t bytes =
+        (uint64_t)r->o.ctx * t->cols * (t->kind == IR_STATE && r->o.kv == DT_F16 ? 2 : 4);
     if ((t->kind == IR_STATE || t->kind == IR_TABLE) && bytes > limit)
-      return err_set(ERR_LIMIT, "%s: '%s' at a context of %u needs %llu bytes, over this device's limit of %llu",
-                     r->g->name, t->name, r->o.ctx, (unsigned long long)bytes, (unsigned long long)limit);
+      return err_set(
+          ERR_LIMIT,
+          "%s: '%s' at a context of %u needs %llu bytes, over this device's limit of %llu",
+          r->g->name, t->name, r->o.ctx, (unsigned long long)bytes, (unsigned long long)limit);
   }
   for (uint32_t i = 0; i < RUN_MAX_SLOTS; i++) {
     if (r->slot_bytes[i] > limit)
-      return err_set(ERR_LIMIT, "%s: activations at a batch of %u need %llu bytes, over this device's limit of %llu",
-                     r->g->name, r->o.batch, (unsigned long long)r->slot_bytes[i], (unsigned long long)limit);
+      return err_set(
+          ERR_LIMIT,
+          "%s: activations at a batch of %u need %llu bytes, over this device's limit of %llu",
+          r->g->name, r->o.batch, (unsigned long long)r->slot_bytes[i], (unsigned long long)limit);
   }
   return ERR_NONE;
 }
@@ -105,7 +117,8 @@ void run_free(run *r) {
   for (uint32_t i = 0; r->stacks && i < r->weights->n_stacks; i++) hw_buf_free(r->h, r->stacks[i]);
   for (uint32_t i = 0; r->states && i < r->g->n_tensors; i++) hw_buf_free(r->h, r->states[i]);
   for (uint32_t i = 0; i < RUN_MAX_SLOTS; i++) hw_buf_free(r->h, r->slots[i]);
-  hw_buf all[] = {r->table, r->ids, r->step, r->hidden, r->logits, r->recent, r->next, r->nll, r->staging};
+  hw_buf all[] = {r->table,  r->ids,  r->step, r->hidden, r->logits,
+                  r->recent, r->next, r->nll,  r->staging};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) hw_buf_free(r->h, all[i]);
   plan_weights_free(r->weights);
   arena_free(&r->mem);
@@ -164,7 +177,8 @@ err run_record(run *r, run_program *p) {
     kernel_shape shape;
     kernel_get(s->spec.op)->shape(&s->spec, &shape);
     steps[i] = (hw_step){.label = arena_printf(&labels, "%s %s", s->label, r->kernels[k].label),
-                         .kernel = r->kernels[k].kernel, .n_bind = s->n_bind,
+                         .kernel = r->kernels[k].kernel,
+                         .n_bind = s->n_bind,
                          .groups = {shape.groups[0], shape.groups[1], shape.groups[2]}};
     if (!steps[i].label) {
       e = mem_err("program", 64);
@@ -172,7 +186,8 @@ err run_record(run *r, run_program *p) {
     }
     for (uint32_t j = 0; j < s->n_bind; j++) steps[i].bind[j].buf = resolve(r, s->bind[j]);
   }
-  static const char *const names[] = {"body", "head", "head of all rows", "greedy", "sample", "nll"};
+  static const char *const names[] = {"body",   "head",   "head of all rows",
+                                      "greedy", "sample", "nll"};
   char label[64];
   snprintf(label, sizeof label, "%s of %u", names[p->part], p->m);
   e = hw_program_new(r->h, label, steps, p->plan->n_steps, &p->program);
@@ -192,18 +207,20 @@ static hw_program program_of(const run *r, plan_part_kind part, uint32_t m) {
   return (hw_program){0};
 }
 
-err run_submit(run *r, uint32_t what, const step_params *p, run_read read, bool timestamps, hw_ticket *t) {
+err run_submit(run *r, uint32_t what, const step_params *p, run_read read, bool timestamps,
+               hw_ticket *t) {
   uint32_t m = what & RUN_BODY_ONE ? 1 : r->o.batch, n = 0;
-  hw_submit_desc d = {.params = r->step, .params_data = p, .params_size = sizeof *p,
-                      .timestamps = timestamps};
+  hw_submit_desc d = {
+      .params = r->step, .params_data = p, .params_size = sizeof *p, .timestamps = timestamps};
   if (p->n_tok > m || p->pos > r->o.ctx || p->n_tok > r->o.ctx - p->pos)
-    return err_set(ERR_LIMIT, "%u tokens at position %u do not fit a context of %u", p->n_tok, p->pos,
-                   r->o.ctx);
+    return err_set(ERR_LIMIT, "%u tokens at position %u do not fit a context of %u", p->n_tok,
+                   p->pos, r->o.ctx);
   if (what & (RUN_BODY_ONE | RUN_BODY_BATCH)) d.program[n++] = program_of(r, PLAN_BODY, m);
   if (what & RUN_HEAD) d.program[n++] = program_of(r, PLAN_HEAD, m);
   if (what & RUN_HEAD_ALL) {
     if (!r->o.nll || p->n_tok > r->nll_rows)
-      return err_set(ERR_LIMIT, "%u rows of logits, at most %u", p->n_tok, r->o.nll ? r->nll_rows : 0);
+      return err_set(ERR_LIMIT, "%u rows of logits, at most %u", p->n_tok,
+                     r->o.nll ? r->nll_rows : 0);
     d.program[n++] = program_of(r, PLAN_HEAD_ALL, r->nll_rows);
     d.program[n++] = program_of(r, PLAN_NLL, r->nll_rows);
   }

@@ -21,7 +21,13 @@ typedef struct run_kernel {
 } run_kernel;
 
 typedef enum run_stage {
-  STAGE_BUFFERS, STAGE_KERNELS, STAGE_UPLOAD, STAGE_COMPILE, STAGE_PROGRAMS, STAGE_TABLE, STAGE_WARMUP,
+  STAGE_BUFFERS,
+  STAGE_KERNELS,
+  STAGE_UPLOAD,
+  STAGE_COMPILE,
+  STAGE_PROGRAMS,
+  STAGE_TABLE,
+  STAGE_WARMUP,
   STAGE_READY
 } run_stage;
 
@@ -38,15 +44,15 @@ struct run {
   arena mem;
   plan_weights *weights;
   run_program programs[RUN_N_PROGRAMS];
-  uint32_t nll_rows;           /* rows of the all-rows head */
+  uint32_t nll_rows; /* rows of the all-rows head */
 
   run_kernel kernels[RUN_MAX_KERNELS];
   uint32_t n_kernels;
-  uint32_t *pack_kernel;       /* [n_stacks] index in kernels; GPUs only */
-  uint32_t *pack_rows;         /* [n_stacks] rows of an upload chunk */
+  uint32_t *pack_kernel; /* [n_stacks] index in kernels; GPUs only */
+  uint32_t *pack_rows;   /* [n_stacks] rows of an upload chunk */
 
-  hw_buf *stacks;              /* [n_stacks] */
-  hw_buf *states;              /* [n_tensors] */
+  hw_buf *stacks; /* [n_stacks] */
+  hw_buf *states; /* [n_tensors] */
   hw_buf slots[RUN_MAX_SLOTS];
   uint64_t slot_bytes[RUN_MAX_SLOTS];
   hw_buf table, ids, step, hidden, logits, recent, next, nll, staging;
@@ -55,8 +61,8 @@ struct run {
   run_order *order;                   /* [n_stacks] of upload: as the file has them */
   uint32_t at_stack, at_part, at_row; /* upload position; at_stack is an index of order */
   uint32_t at_kernel, at_program, at_table;
-  hw_program pack_program;            /* of the stack being uploaded */
-  bool fetching;                      /* opts.fetch is under way for the chunk at hand */
+  hw_program pack_program; /* of the stack being uploaded */
+  bool fetching;           /* opts.fetch is under way for the chunk at hand */
   hw_ticket uploads[RUN_UPLOADS];
   uint64_t uploaded_bytes, upload_total;
 };

@@ -39,7 +39,8 @@ static uint32_t want_u32(builder *b, const char *key, bool required, uint32_t de
     for (uint64_t i = 0; !b->e && i < arr.n; i++) {
       int64_t x = gguf_arr_i64(&arr, i);
       if (x < 0 || x > UINT32_MAX || (i && (uint32_t)x != v))
-        b->e = err_set(ERR_UNSUPPORTED, "%s: '%s' differs from layer to layer", gguf_name(b->g), full);
+        b->e =
+            err_set(ERR_UNSUPPORTED, "%s: '%s' differs from layer to layer", gguf_name(b->g), full);
       v = (uint32_t)x;
     }
   } else {
@@ -56,7 +57,8 @@ static float want_f32(builder *b, const char *key, bool required, float def) {
   snprintf(full, sizeof full, "%s.%s", b->a->name, key);
   if (b->e) return def;
   b->e = required ? gguf_f32(b->g, full, &v) : gguf_f32_or(b->g, full, def, &v);
-  if (!b->e && !isfinite(v)) b->e = err_set(ERR_FORMAT, "%s: '%s' is not finite", gguf_name(b->g), full);
+  if (!b->e && !isfinite(v))
+    b->e = err_set(ERR_FORMAT, "%s: '%s' is not finite", gguf_name(b->g), full);
   return v;
 }
 
@@ -74,10 +76,11 @@ static void read_params(builder *b) {
   if (b->e) return;
   const char *file = gguf_name(b->g);
   if (want_u32(b, "expert_count", false, 0, MAX_DIM))
-    b->e = err_set(ERR_UNSUPPORTED, "%s: mixture of experts (%s.expert_count) is not supported", file,
-                   b->a->name);
+    b->e = err_set(ERR_UNSUPPORTED, "%s: mixture of experts (%s.expert_count) is not supported",
+                   file, b->a->name);
   else if (p->n_kv == 0 || p->n_head % p->n_kv)
-    b->e = err_set(ERR_FORMAT, "%s: %u heads cannot share %u key/value heads", file, p->n_head, p->n_kv);
+    b->e = err_set(ERR_FORMAT, "%s: %u heads cannot share %u key/value heads", file, p->n_head,
+                   p->n_kv);
   if (b->e) return;
   p->head_dim = want_u32(b, "attention.key_length", false, p->n_embd / p->n_head, 65536);
   uint32_t v_dim = want_u32(b, "attention.value_length", false, p->head_dim, 65536);
@@ -89,13 +92,13 @@ static void read_params(builder *b) {
   else if (p->rot == 0 || p->rot % 2 || p->rot > p->head_dim)
     b->e = err_set(ERR_FORMAT, "%s: %u rotated components do not fit a head of %u", file, p->rot,
                    p->head_dim);
-  else if (p->eps < 0)
-    b->e = err_set(ERR_FORMAT, "%s: negative norm epsilon", file);
+  else if (p->eps < 0) b->e = err_set(ERR_FORMAT, "%s: negative norm epsilon", file);
 }
 
 /* ---- rope scalings ---- */
 
-/* Where a component turns n_rot times within the original context (YaRN, Peng et al. 2023, eq. 21). */
+/* Where a component turns n_rot times within the original context (YaRN, Peng et al. 2023, eq. 21).
+ */
 static double yarn_dim(double n_rot, double rot, double ctx, double base) {
   return rot * log(ctx / (n_rot * 2 * 3.14159265358979323846)) / (2 * log(base));
 }
@@ -110,7 +113,8 @@ static const uint8_t *rope_factors(builder *b, uint32_t pairs) {
     return NULL;
   }
   if (!t->data)
-    b->e = err_set(ERR_ARG, "%s: the values of tensor '%s' were not given", gguf_name(b->g), t->name);
+    b->e =
+        err_set(ERR_ARG, "%s: the values of tensor '%s' were not given", gguf_name(b->g), t->name);
   return t->data;
 }
 
@@ -174,7 +178,8 @@ static void read_rope(builder *b) {
 /* ---- weights ---- */
 
 /* The tensor's id, checked to be [rows, cols]; IR_NONE when absent and optional. */
-static ir_id weight(builder *b, bool required, uint32_t rows, uint32_t cols, const char *fmt, uint32_t il) {
+static ir_id weight(builder *b, bool required, uint32_t rows, uint32_t cols, const char *fmt,
+                    uint32_t il) {
   char name[96];
   snprintf(name, sizeof name, fmt, il);
   if (b->e) return IR_NONE;
@@ -185,8 +190,8 @@ static ir_id weight(builder *b, bool required, uint32_t rows, uint32_t cols, con
     return IR_NONE;
   }
   if (t->type == DT_COUNT_) {
-    b->e = err_set(ERR_UNSUPPORTED, "%s: tensor '%s' has type %s, which is not supported", file, name,
-                   gguf_tensor_type_name(t->raw_type));
+    b->e = err_set(ERR_UNSUPPORTED, "%s: tensor '%s' has type %s, which is not supported", file,
+                   name, gguf_tensor_type_name(t->raw_type));
     return IR_NONE;
   }
   if (t->ne[0] != cols || t->ne[1] != rows || t->ne[2] != 1 || t->ne[3] != 1) {
@@ -195,8 +200,8 @@ static ir_id weight(builder *b, bool required, uint32_t rows, uint32_t cols, con
     return IR_NONE;
   }
   if (rows == 1 && t->type != DT_F32) {
-    b->e = err_set(ERR_UNSUPPORTED, "%s: tensor '%s' is %s; norms and biases must be f32", file, name,
-                   dtype_get(t->type)->name);
+    b->e = err_set(ERR_UNSUPPORTED, "%s: tensor '%s' is %s; norms and biases must be f32", file,
+                   name, dtype_get(t->type)->name);
     return IR_NONE;
   }
   if (t->type == DT_I32 || t->type == DT_U32) {
@@ -252,12 +257,18 @@ static ir_id layer(builder *b, ir_id x, ir_id table, uint32_t il) {
   ir_id k = matmul(b, h, nk, p->n_embd, "blk.%u.attn_k", "blk.%u/k", il);
   ir_id v = matmul(b, h, nk, p->n_embd, "blk.%u.attn_v", "blk.%u/v", il);
   uint32_t neox = p->neox;
-  q = node(b, (ir_node){.op = IR_ROPE, .in = {q, table}, .a = {p->n_head, neox}}, "blk.%u/q_rope", il);
-  k = node(b, (ir_node){.op = IR_ROPE, .in = {k, table}, .a = {p->n_kv, neox}}, "blk.%u/k_rope", il);
+  q = node(b, (ir_node){.op = IR_ROPE, .in = {q, table}, .a = {p->n_head, neox}}, "blk.%u/q_rope",
+           il);
+  k = node(b, (ir_node){.op = IR_ROPE, .in = {k, table}, .a = {p->n_kv, neox}}, "blk.%u/k_rope",
+           il);
   node(b, (ir_node){.op = IR_KV_APPEND, .in = {k, kc}}, "", il);
   node(b, (ir_node){.op = IR_KV_APPEND, .in = {v, vc}}, "", il);
-  ir_id a = node(b, (ir_node){.op = IR_ATTENTION, .in = {q, kc, vc}, .a = {p->n_head, p->n_kv},
-                              .f = 1.0f / sqrtf((float)p->head_dim)}, "blk.%u/attn", il);
+  ir_id a = node(b,
+                 (ir_node){.op = IR_ATTENTION,
+                           .in = {q, kc, vc},
+                           .a = {p->n_head, p->n_kv},
+                           .f = 1.0f / sqrtf((float)p->head_dim)},
+                 "blk.%u/attn", il);
   ir_id o = matmul(b, a, p->n_embd, nq, "blk.%u.attn_output", "blk.%u/attn_out", il);
   x = node(b, (ir_node){.op = IR_ADD, .in = {o, x}}, "blk.%u/attn_res", il);
 
