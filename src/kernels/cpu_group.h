@@ -17,8 +17,8 @@ typedef struct group {
   X(DT_Q4_1, q4_1)                                                                                 \
   X(DT_Q5_0, q5_0)                                                                                 \
   X(DT_Q5_1, q5_1)                                                                                 \
-  X(DT_Q8_0, q8_0) X(DT_Q2_K, q2_k) X(DT_Q3_K, q3_k) X(DT_Q4_K, q4_k) X(DT_Q5_K, q5_k)             \
-      X(DT_Q6_K, q6_k)
+  X(DT_Q8_0, q8_0)                                                                                 \
+  X(DT_Q2_K, q2_k) X(DT_Q3_K, q3_k) X(DT_Q4_K, q4_k) X(DT_Q5_K, q5_k) X(DT_Q6_K, q6_k)
 
 INLINE bool group_has(dtype t) { return t >= DT_Q4_0 && t <= DT_Q6_K; }
 /* The halves differ in scale. */

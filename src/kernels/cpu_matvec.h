@@ -201,7 +201,9 @@ X(DT_Q4_0, q4_0)
 X(DT_Q4_1, q4_1)
 X(DT_Q5_0, q5_0)
 X(DT_Q5_1, q5_1)
-X(DT_Q8_0, q8_0) X(DT_Q4_K, q4_k) X(DT_Q5_K, q5_k)
+X(DT_Q8_0, q8_0)
+X(DT_Q4_K, q4_k)
+X(DT_Q5_K, q5_k)
 #undef X
 
     static const matvec_fn matvec_rounding_fns[DT_COUNT_] = {
