@@ -146,7 +146,7 @@ static void read_rope(builder *b) {
     b->e = err_set(ERR_UNSUPPORTED, "%s: rope scaling '%.*s' is not supported", file, (int)n, type);
     return;
   }
-  if (!(p->rope_base > 1) || factor < 0 || (yarn && (factor <= 0 || orig == 0))) {
+  if (!(p->rope_base > 1) || factor < 0 || (yarn && orig == 0)) {
     b->e = err_set(ERR_FORMAT, "%s: rope base %g or scaling factor %g is out of range", file,
                    (double)p->rope_base, (double)factor);
     return;
