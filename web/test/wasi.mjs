@@ -159,6 +159,15 @@ export function makeWasi({ memory, args, env, files, print, wait }) {
       view().setUint32(out, fds.next, true);
       return 0;
     },
+    path_filestat_get(dir, flags, p, n, out) {
+      const name = path(dir, p, n);
+      const file = opened.get(name);
+      if (!file && !dirs.has(name)) return ENOENT;
+      bytes(out, 64).fill(0);
+      view().setUint8(out + 16, file ? REGULAR : DIRECTORY);
+      view().setBigUint64(out + 32, BigInt(file ? file.n : 0), true);
+      return 0;
+    },
     path_remove_directory: (fd, p, n) => (opened.has(path(fd, p, n)) ? ENOTDIR : ENOENT),
     path_rename(fd, p, n, fd2, p2, n2) {
       const file = opened.get(path(fd, p, n));
