@@ -261,7 +261,11 @@ static void devices_by_name(void) {
   CHECK(done && kind == HW_CPU);
   CHECK(strstr(pick_note(p), "no GPU") != NULL);
   pick_end(p);
+#ifdef __wasm__
+  CHECK_ERR(pick_begin("gpu", "./no-such-library", &p), ERR_NO_DEVICE, "no such back end");
+#else
   CHECK_ERR(pick_begin("gpu", "./no-such-library", &p), ERR_NO_DEVICE, "no-such-library");
+#endif
   CHECK_ERR(pick_begin("tpu", NULL, &p), ERR_ARG, "'tpu'");
 }
 

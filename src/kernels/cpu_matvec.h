@@ -206,12 +206,14 @@ X(DT_Q4_K, q4_k)
 X(DT_Q5_K, q5_k)
 #undef X
 
-    static const matvec_fn matvec_rounding_fns[DT_COUNT_] = {
+/* clang-format off: it never settles on these lines */
+static const matvec_fn matvec_rounding_fns[DT_COUNT_] = {
 #define X(id, name) [id] = matvec_rounding_##name,
-        X(DT_Q4_0, q4_0) X(DT_Q4_1, q4_1) X(DT_Q5_0, q5_0) X(DT_Q5_1, q5_1) X(DT_Q8_0, q8_0)
-            X(DT_Q4_K, q4_k) X(DT_Q5_K, q5_k)
+    X(DT_Q4_0, q4_0) X(DT_Q4_1, q4_1) X(DT_Q5_0, q5_0) X(DT_Q5_1, q5_1) X(DT_Q8_0, q8_0)
+        X(DT_Q4_K, q4_k) X(DT_Q5_K, q5_k)
 #undef X
 };
+/* clang-format on */
 
 static void matvec_rounding(const hw_cpu_call *c) {
   matvec a;
