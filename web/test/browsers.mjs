@@ -20,7 +20,7 @@ async function openChromium(print) {
   page.on("console", (m) => print(m.text()));
   page.on("pageerror", (e) => print(`FAIL page: ${e.message}`));
   page.on("crash", () => print("FAIL the page crashed"));
-  return { goto: (url) => page.goto(url), evaluate: (f, arg) => page.evaluate(f, arg), close: () => browser.close() };
+  return { goto: (url) => page.goto(url, { timeout: 120_000 }), evaluate: (f, arg) => page.evaluate(f, arg), close: () => browser.close() };
 }
 
 /** name: "chromium". print(line): what the page writes to its console. */
