@@ -89,17 +89,9 @@ static err once(bench *b, const row *r, double *seconds) {
   return e;
 }
 
-static err measure_gpu(bench *b, row *r) {
-  profile *p = mem_alloc(sizeof *p);
-  if (!p) return mem_err("profile", sizeof *p);
+static err measure_gpu(bench *b, row *r, profile *p) {
   err e = profile_run(engine_run(b->m.e), r->depth, b->ids + r->depth, r->prompt ? r->n : 1, p);
   r->gpu_ms = e ? -1 : (double)p->ns / 1e6;
-  if (!e && b->o->profile && !b->o->json && !b->o->csv) {
-    char title[96];
-    snprintf(title, sizeof title, "%s, level %s", r->test, r->level);
-    profile_print(p, title);
-  }
-  mem_free(p);
   /* The cache rows behind depth hold the profiled run's now. */
   err rewound = session_rewind(b->s, r->depth);
   return e == ERR_UNSUPPORTED ? rewound : e;
@@ -127,10 +119,13 @@ static err measure(bench *b, row *r) {
   r->wall_ms = wall * 1e3 / runs;
   r->submits = (double)(c1.submits - c0.submits) / runs;
   r->dispatches = (double)(c1.dispatches - c0.dispatches) / runs;
-  return measure_gpu(b, r);
+  return ERR_NONE;
 }
 
 /* ---- printing ---- */
+
+/* A table of kernels after each row: the header of the rows stands above each, too. */
+static bool with_profiles(const options *o) { return o->profile && !o->json && !o->csv; }
 
 static void print_header(const bench *b) {
   if (b->o->csv)
@@ -225,11 +220,18 @@ static err run_row(bench *b, uint32_t n, uint32_t depth, bool prompt, const char
   *r = (row){.n = n, .depth = depth, .prompt = prompt, .level = level, .gpu_ms = -1};
   int len = snprintf(r->test, sizeof r->test, "%s%u", prompt ? "pp" : "tg", n);
   if (depth) snprintf(r->test + len, sizeof r->test - (size_t)len, " @ d%u", depth);
+  profile *p = mem_alloc(sizeof *p);
+  if (!p) return mem_err("profile", sizeof *p);
   err e = measure(b, r);
-  if (e) return e;
-  b->n_rows++;
-  print_row(b, r);
-  return ERR_NONE;
+  if (!e) e = measure_gpu(b, r, p);
+  if (!e) {
+    b->n_rows++;
+    if (with_profiles(b->o)) print_header(b);
+    print_row(b, r);
+    if (with_profiles(b->o) && r->gpu_ms >= 0) profile_print(p);
+  }
+  mem_free(p);
+  return e;
 }
 
 static err run_rows(bench *b, const char *level) {
@@ -264,7 +266,7 @@ static err run_level(bench *b, const char *path, uint32_t which) {
   uint32_t vocab = run_vocab(engine_run(b->m.e));
   for (uint32_t i = 0; i < longest && !e; i++) b->ids[i] = rng_u32(SEED, i) % vocab;
   if (!e) e = session_new(b->m.e, &b->s);
-  if (!e && which == 0) print_header(b);
+  if (!e && which == 0 && !with_profiles(o)) print_header(b);
   if (!e) e = run_rows(b, names[run_get_opts(engine_run(b->m.e))->level]);
   session_free(b->s);
   b->s = NULL;

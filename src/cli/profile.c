@@ -79,8 +79,8 @@ err profile_run(run *r, uint32_t pos, const uint32_t *ids, uint32_t n, profile *
   return e;
 }
 
-void profile_print(const profile *p, const char *title) {
-  printf("\n%s: %u dispatches, %.1f us of GPU time\n", title, p->dispatches, (double)p->ns / 1e3);
+void profile_print(const profile *p) {
+  printf("\n%u dispatches, %.1f us of GPU time\n", p->dispatches, (double)p->ns / 1e3);
   printf("| us | %% | calls | us a call | GB/s | GFLOP/s | kernel "
          "|\n|---:|---:|---:|---:|---:|---:|---|\n");
   for (uint32_t i = 0; i < p->n; i++) {
@@ -90,4 +90,5 @@ void profile_print(const profile *p, const char *title) {
            100 * ns / (double)(p->ns ? p->ns : 1), r->calls, ns / 1e3 / r->calls,
            (double)r->bytes / ns, (double)r->flops / ns, r->kernel);
   }
+  putchar('\n');
 }

@@ -21,6 +21,6 @@ typedef struct profile {
  * choice, timed. The session's timeline must be rewound to pos afterwards. ERR_UNSUPPORTED when the
  * device has no timestamps. */
 err profile_run(run *r, uint32_t pos, const uint32_t *ids, uint32_t n, profile *out);
-void profile_print(const profile *p, const char *title);
+void profile_print(const profile *p);
 
 #endif

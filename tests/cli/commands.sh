@@ -198,6 +198,14 @@ case_perplexity() {
   json 'assert d["windows"] == -(-d["tokens"] // 64) and d["predicted"] == d["tokens"] - d["windows"]'
   run "$FRIT" perplexity "$TINY" text --device cpu --context 1
   one_error 1 "--context takes 2 or more"
+  python3 - "$TINY" <<'P'
+import sys
+b = bytearray(open(sys.argv[1], "rb").read())
+b[-64 * 4:] = b"\0\0\xc0\x7f" * 64  # quiet NaN
+open("nan.gguf", "wb").write(b)
+P
+  run "$FRIT" perplexity nan.gguf text --device cpu --json
+  one_error 1 "nan.gguf: its logits are no finite numbers"
   : >empty
   run "$FRIT" perplexity "$TINY" empty --device cpu
   one_error 1 "empty"
@@ -248,6 +256,7 @@ case_bench() {
   run "$FRIT" bench "$TINY" -p 8 -n 4 -r 1 --device cpu --profile
   expect_status 0
   expect_out "| tg4 |"
+  [ "$(grep -c '^| model |' out)" = 2 ] || { show; fail "a row of results without its header"; }
   expect_out "GPU time"
 }
 case_selftest() {
