@@ -197,8 +197,8 @@ INLINE float round_group(const float *x, int8_t *q, int32_t *sum) {
     memcpy(codes + j * VW, &n, sizeof n);
   }
   for (int j = 0; j < 32; j++) {
-    s += codes[j];
-    q[j] = (int8_t)codes[j];
+    q[j] = (int8_t)codes[j]; /* of NaN: anything */
+    s += q[j];
   }
   *sum = s;
   return d;
