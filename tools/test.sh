@@ -72,7 +72,7 @@ gpu() {
     fi
     return
   fi
-  stage "$1" suite 900 env FRIT_WEBGPU="$2" VK_DRIVER_FILES="$3" \
+  stage "$1" suite 1800 env FRIT_WEBGPU="$2" VK_DRIVER_FILES="$3" \
     build/native/frit-tests --device gpu
 }
 
