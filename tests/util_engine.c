@@ -9,7 +9,7 @@
 #include "test.h"
 #include "util_hw.h"
 
-static const double limit = 120; /* seconds; software adapters are slow */
+static const double limit = 600; /* seconds; software adapters on busy machines are slow */
 
 static void nap(void) {
   struct timespec t = {.tv_nsec = 20000};
