@@ -157,7 +157,7 @@ export class HwBrowser {
     new Uint8Array(this.#memory(), p, room).set(tmp);
   }
 
-  #track<T>(p: Promise<T>, ok: (v: T) => void, fail: (e: unknown) => void): void {
+  #track<T>(p: Promise<T>, ok: (v: T) => void, fail: (e: unknown) => void | Promise<void>): void {
     this.pending++;
     p.then(ok, fail).catch((e) => console.error("frit:", e)).finally(() => {
       this.pending--;
@@ -370,7 +370,7 @@ export class HwBrowser {
     this.#track(s.buf.mapAsync(GPUMapMode.READ, 0, size), () => {
       s.state = "mapped";
       dev.completed = Math.max(dev.completed, ticket); // the queue runs in order
-    }, () => { s.state = "broken"; });
+    }, () => afterLoss(dev, s));
   }
 
   #mapTimes(dev: Dev, t: Timer, ticket: number): void {
@@ -385,7 +385,7 @@ export class HwBrowser {
       t.staging!.unmap();
       t.state = "free";
       dev.completed = Math.max(dev.completed, ticket);
-    }, () => { t.state = "broken"; });
+    }, () => afterLoss(dev, t));
   }
 
   // A read-back or its times finish with their mapping. Of other submits the end is only asked for
@@ -438,6 +438,13 @@ function words(e: unknown): string {
 function codeOf(e: GPUError): Err {
   if (typeof GPUOutOfMemoryError !== "undefined" && e instanceof GPUOutOfMemoryError) return Err.DeviceNomem;
   return /not enough memory|out of memory/i.test(e.message) ? Err.DeviceNomem : Err.Device;
+}
+
+/** A mapping that failed. When the device was lost, its own word must come first, and it may come after
+ * this one: that is the error to tell. */
+async function afterLoss(dev: Dev, o: Slot | Timer): Promise<void> {
+  await Promise.race([dev.device!.lost, new Promise((resolve) => setTimeout(resolve, 500))]);
+  o.state = "broken";
 }
 
 function parts(o: GPUAdapter | GPUDevice) {

@@ -203,7 +203,7 @@ export const gpuCases = {
 
 /** t: core (module's exports), wasm, model (URL), device. Prints a line a case; resolves with counts. */
 export async function runCases(t, print) {
-  const all = Object.entries(t.device === "gpu" ? gpuCases : cases);
+  const all = Object.entries(t.device === "gpu" ? gpuCases : cases).filter(([name]) => name.includes(t.filter ?? ""));
   const c = await t.core.Core.load(t.wasm, { log: () => {} });
   let failed = 0;
   for (const [name, fn] of all) {

@@ -1,13 +1,13 @@
 // The cases of web/core in Node or a browser, on a small synthetic model.
 //
-//     node web/test/core_tests.mjs node|chromium|firefox cpu|gpu
+//     node web/test/core_tests.mjs node|chromium cpu|gpu [part of a case's name]
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { startServer } from "../../tools/web_server.mjs";
 
 const path = (p) => fileURLToPath(new URL(`../../${p}`, import.meta.url));
-const [where, device] = process.argv.slice(2);
+const [where, device, filter] = process.argv.slice(2);
 const MODEL = "build/wasm/tiny.gguf";
 execFileSync(path("build/native/frit"), ["synth", path(MODEL), "--arch=tiny", "--type=q4_0", "--seed=3"], { stdio: "ignore" });
 
@@ -30,7 +30,7 @@ async function inBrowser(t) {
 
 const server = await startServer();
 try {
-  const t = { model: `${server.url}/${MODEL}`, device };
+  const t = { model: `${server.url}/${MODEL}`, device, filter };
   process.exitCode = (await (where === "node" ? inNode(t) : inBrowser(t))) ? 1 : 0;
 } finally {
   await server.close();
