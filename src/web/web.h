@@ -1,4 +1,4 @@
-/* The module's exports: what JavaScript (web/core/core.ts) calls; JS sees each as frit_NAME.
+/* The module's exports: what JavaScript (web/core) calls; JS sees each as frit_NAME.
  *
  * A model is one object with a life in this order: new, part (one or more), the tensors it asks
  * for, open, load until done, then text. Pointers into the module's memory are valid until the next
@@ -87,5 +87,12 @@ void web_usage(const web_model *m, double out[8]);
 void web_tokens(const web_model *m, uint32_t out[2]);
 /* out = bytes on the device now, at most so far, buffers alive, bind groups made. */
 void web_counts(const web_model *m, double out[4]);
+
+/* SHA-256 of bytes that come in pieces. NULL when out of memory; freed with web_free. After
+ * web_sha256_end only that is left to do. */
+typedef struct web_sha256 web_sha256;
+web_sha256 *web_sha256_new(void);
+void web_sha256_add(web_sha256 *s, const uint8_t *p, uint32_t n);
+void web_sha256_end(web_sha256 *s, uint8_t out[32]);
 
 #endif

@@ -6,13 +6,19 @@ const CODES = [
 ] as const;
 export type ErrorCode = (typeof CODES)[number];
 
+/** Bytes asked for, and bytes that were to be had. */
+export interface Shortage { needed: number; limit: number }
+
 export class FritError extends Error {
   readonly code: ErrorCode;
+  /** Of errors about memory, where it is known. */
+  readonly shortage?: Shortage;
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions & { shortage?: Shortage }) {
     super(message, options);
     this.name = "FritError";
     this.code = code;
+    if (options?.shortage) this.shortage = options.shortage;
   }
 }
 

@@ -29,13 +29,13 @@ interface Timer {
   resolve?: GPUBuffer; staging?: GPUBuffer; ns?: BigUint64Array;
 }
 interface Layout { group: GPUBindGroupLayout; pipeline: GPUPipelineLayout }
-interface Buf { dev: Dev; buf: GPUBuffer; size: number }
+interface Buf { dev: Dev; buf: GPUBuffer; size: number; had: boolean }
 interface Kernel { dev: Dev; label: string; layout: GPUBindGroupLayout; pipeline?: GPUComputePipeline; text?: string }
 interface Step { pipeline: GPUComputePipeline; group: GPUBindGroup; x: number; y: number; z: number; label: string }
 interface Program { label: string; steps: Step[] }
 interface Dev {
   id: number; state: State; error: Err; text: string; flags: number; limitBinding: number;
-  closing: boolean; adapter?: GPUAdapter; device?: GPUDevice; layouts: Map<string, Layout>;
+  granted: number; closing: boolean; adapter?: GPUAdapter; device?: GPUDevice; layouts: Map<string, Layout>;
   slots: Slot[]; timers: Timer[]; submitted: number; completed: number; asked: boolean;
 }
 
@@ -62,11 +62,16 @@ export class HwBrowser {
 
   /** The device that C has opened last and not closed: for panels and tests. */
   device(): GPUDevice | undefined {
-    for (const o of this.#objects) {
-      const d = o as Dev | null;
-      if (d && d.layouts && d.device) return d.device;
-    }
-    return undefined;
+    return this.#dev()?.device;
+  }
+
+  /** Bytes of buffers on that device that the browser has confirmed. */
+  granted(): number {
+    return this.#dev()?.granted ?? 0;
+  }
+
+  #dev(): Dev | undefined {
+    return this.#objects.find((o) => (o as Dev | null)?.layouts && (o as Dev).device) as Dev | undefined;
   }
 
   /** Bytes straight to a buffer, past the wasm heap; `bytes` is padded to 4 at the buffer's end. */
@@ -93,7 +98,12 @@ export class HwBrowser {
     gpu_caps: (d: number, p: number) => this.#caps(this.#get<Dev>(d), p),
     gpu_buf_new: (d: number, label: number, n: number, size: number, use: number) =>
       this.#bufNew(this.#get<Dev>(d), this.#text(label, n), size, use),
-    gpu_buf_free: (b: number) => this.#release<Buf>(b).buf.destroy(),
+    gpu_buf_free: (b: number) => {
+      const o = this.#release<Buf>(b);
+      if (o.had) o.dev.granted -= o.size;
+      o.size = 0; // for a confirmation that is still to come
+      o.buf.destroy();
+    },
     gpu_buf_write: (b: number, off: number, p: number, size: number) => {
       const o = this.#get<Buf>(b);
       o.dev.device!.queue.writeBuffer(o.buf, off, this.#memory() as ArrayBuffer, p, size);
@@ -178,7 +188,7 @@ export class HwBrowser {
     if (!this.#gpu) return 0;
     const dev: Dev = {
       id: 0, state: State.Opening, error: Err.None, text: "", flags, limitBinding: limit,
-      closing: false, layouts: new Map(), slots: [], timers: [], submitted: 0, completed: 0, asked: false,
+      granted: 0, closing: false, layouts: new Map(), slots: [], timers: [], submitted: 0, completed: 0, asked: false,
     };
     dev.id = this.#new(dev);
     this.#track(this.#request(dev, this.#gpu, index), () => {}, (e) =>
@@ -269,10 +279,14 @@ export class HwBrowser {
     } catch (e) {
       this.#note(dev, Err.DeviceNomem, `buffer '${label}': ${size} bytes: ${words(e)}`);
     }
+    const made: Buf | undefined = buf && { dev, buf, size, had: false };
     this.#track(device.popErrorScope(), (e) => {
-      if (e) this.#note(dev, Err.DeviceNomem, `buffer '${label}': ${size} bytes of device memory are not to be had`);
+      if (e) return this.#note(dev, Err.DeviceNomem, `buffer '${label}': ${size} bytes of device memory are not to be had`);
+      if (!made) return;
+      made.had = true;
+      dev.granted += made.size;
     }, () => {});
-    return buf ? this.#new({ dev, buf, size } satisfies Buf) : 0;
+    return made ? this.#new(made) : 0;
   }
 
   // ---- kernels ----

@@ -90,6 +90,16 @@ export const cases = {
   async beyond_4_gib(t) {
     equal(await answer(t, {}, await shifted(t, 5 * GIB)), await answer(t), "ids");
   },
+  async sha256_in_pieces(t) {
+    const bytes = Uint8Array.from({ length: 200_003 }, (_, i) => Math.imul(i, 2654435761) >>> 24);
+    for (const n of [0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 65536, 200_003]) {
+      const part = bytes.subarray(0, n), cuts = [0, n >> 1, Math.min(n, (n >> 1) + 7), n];
+      const h = new t.core.Sha256(t.c);
+      for (let i = 1; i < cuts.length; i++) h.add(part.subarray(cuts[i - 1], cuts[i]));
+      const want = new Uint8Array(await crypto.subtle.digest("SHA-256", part));
+      equal(h.hex(), [...want].map((b) => b.toString(16).padStart(2, "0")).join(""), `digest of ${n} bytes`);
+    }
+  },
   async levels_agree(t) {
     equal(await answer(t, { level: "none" }), await answer(t, { level: "role" }), "ids");
   },

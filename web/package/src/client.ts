@@ -71,7 +71,7 @@ export class Client {
         return p.resolve(m.value);
       case "error":
         this.#pending.delete(m.id);
-        return p.reject(makeError(m.code, m.message));
+        return p.reject(makeError(m.code, m.message, m.facts));
     }
   }
 

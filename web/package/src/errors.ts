@@ -16,10 +16,22 @@ export type ErrorCode =
   | "out-of-memory"
   | "network" // a request failed or was answered by an error
   | "source-changed" // the file at the URL is no longer the one that was begun
+  | "integrity" // the bytes are not those whose SHA-256 was asked for
   | "io" // a file could not be read
   | "storage" // the browser's storage refused
   | "disposed" // the model has been disposed of
   | "worker"; // the worker did not start, or died
+
+/** What an error knows besides its sentence: plain data, so that it crosses from the worker. */
+export interface ErrorFacts {
+  /** Bytes that the model needs. */
+  needed?: number;
+  /** Bytes that there were for it: what the GPU gave before it refused, or all that the heap can hold. */
+  limit?: number;
+  /** SHA-256, in hex. */
+  expected?: string;
+  actual?: string;
+}
 
 export class FritError extends Error {
   readonly code: ErrorCode;
@@ -43,14 +55,25 @@ export class UsageError extends FritError {}
 export class UnsupportedError extends FritError {}
 /** format, truncated, io. */
 export class ModelFileError extends FritError {}
-/** limit: the sentence names both numbers. */
-export class LimitError extends FritError {}
+/** limit: the sentence names both numbers. Of memory they are here as bytes, too. */
+export class LimitError extends FritError {
+  declare readonly needed?: number;
+  declare readonly limit?: number;
+}
 /** no-device, device, device-lost. */
 export class DeviceError extends FritError {}
-/** out-of-memory, device-out-of-memory. */
-export class OutOfMemoryError extends FritError {}
+/** out-of-memory, device-out-of-memory: bytes needed, as estimated, and bytes that were to be had. */
+export class OutOfMemoryError extends FritError {
+  declare readonly needed?: number;
+  declare readonly limit?: number;
+}
 /** network, source-changed. */
 export class NetworkError extends FritError {}
+/** integrity. What was stored of the file has been deleted. */
+export class IntegrityError extends FritError {
+  declare readonly expected: string;
+  declare readonly actual: string;
+}
 /** storage. */
 export class StorageError extends FritError {}
 /** worker. */
@@ -63,11 +86,19 @@ const CLASSES: Record<Exclude<ErrorCode, "aborted">, new (code: ErrorCode, messa
   "no-device": DeviceError, device: DeviceError, "device-lost": DeviceError,
   "out-of-memory": OutOfMemoryError, "device-out-of-memory": OutOfMemoryError,
   network: NetworkError, "source-changed": NetworkError,
-  storage: StorageError, worker: WorkerError,
+  integrity: IntegrityError, storage: StorageError, worker: WorkerError,
 };
 
-export function makeError(code: ErrorCode, message: string): FritError {
-  return code === "aborted" ? new AbortError(message) : new CLASSES[code](code, message);
+export function makeError(code: ErrorCode, message: string, facts?: ErrorFacts): FritError {
+  const e = code === "aborted" ? new AbortError(message) : new CLASSES[code](code, message);
+  return Object.assign(e, facts);
+}
+
+/** @internal */
+export function factsOf(e: FritError): ErrorFacts {
+  const { needed, limit, expected, actual } = e as ErrorFacts;
+  const facts = { needed, limit, expected, actual };
+  return Object.fromEntries(Object.entries(facts).filter(([, v]) => v !== undefined));
 }
 
 /** @internal Anything thrown, as one of ours. */
@@ -77,7 +108,7 @@ export function toFritError(e: unknown, otherwise: ErrorCode = "device"): FritEr
   if (name === "AbortError") return new AbortError();
   if (e instanceof CoreError) {
     const { code } = e;
-    return code === "cancelled" ? new AbortError() : makeError(code === "ok" ? otherwise : code, message);
+    return code === "cancelled" ? new AbortError() : makeError(code === "ok" ? otherwise : code, message, e.shortage);
   }
   if (name === "QuotaExceededError") return makeError("storage", `the browser's storage is full: ${message}`);
   return makeError(otherwise, message || String(e));

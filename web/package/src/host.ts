@@ -1,6 +1,6 @@
 // The engine's side: answers the messages of protocol.ts, one generation at a time. Runs in a worker
 // or, when asked, beside the Model on the main thread.
-import { AbortError, makeError, throwIfAborted, toFritError } from "./errors.js";
+import { AbortError, factsOf, makeError, throwIfAborted, toFritError } from "./errors.js";
 import { openUrl, type ChunkedSource } from "./cache.js";
 import { BlobSource, PartsSource, UrlSource, openPath, type ByteSource } from "./source.js";
 import { Engine, estimateSource, loadCore, type GenerateEnd } from "./engine.js";
@@ -32,8 +32,8 @@ export class Host {
       const value = await this.#do(m, control.signal);
       this.#post({ id: m.id, type: "done", value });
     } catch (e) {
-      const { code, message } = toFritError(e);
-      this.#post({ id: m.id, type: "error", code, message });
+      const error = toFritError(e);
+      this.#post({ id: m.id, type: "error", code: error.code, message: error.message, facts: factsOf(error) });
     } finally {
       this.#running.delete(m.id);
     }

@@ -1,5 +1,5 @@
 // What passes between a Model (on the page) and its Host (in a worker, or beside it).
-import type { ErrorCode } from "./errors.js";
+import type { ErrorCode, ErrorFacts } from "./errors.js";
 import type { ByteSource } from "./source.js";
 import type {
   ChatMessage, CompletionUsage, Estimate, FinishReason, LoadOptions, MemoryUse, ModelInfo, Progress, SamplingParams,
@@ -41,4 +41,4 @@ export type FromHost =
   | { id: number; type: "progress"; progress: Progress }
   | { id: number; type: "text"; text: string }
   | { id: number; type: "done"; value: unknown }
-  | { id: number; type: "error"; code: ErrorCode; message: string };
+  | { id: number; type: "error"; code: ErrorCode; message: string; facts?: ErrorFacts };
