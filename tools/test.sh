@@ -107,6 +107,7 @@ stage core-cpu suite 200 node web/test/core_tests.mjs chromium cpu
 [ "${FRIT_FULL:-}" != 1 ] || stage core-gpu suite 900 node web/test/core_tests.mjs chromium gpu
 stage build-site step 400 tools/site.sh site
 stage package suite 120 node web/test/package_node.mjs
+stage package-web suite 300 node web/test/package_browser.mjs
 stage install suite 300 node web/test/package_install.mjs
 stage site suite 600 node web/test/site.mjs
 

@@ -1,4 +1,5 @@
 // Cases of web/core, the same in a page and in Node: each throws when something is not as it should.
+import { shifted as moved } from "./gguf_edit.mjs";
 
 const GIB = 2 ** 30;
 const tiny = (t) => new t.core.UrlSource(t.model);
@@ -44,39 +45,18 @@ const answer = (t, more, source) =>
 
 /** The model with its tensors' data `shift` bytes further on: a file over 4 GB, mostly a hole. */
 async function shifted(t, shift) {
-  const all = new Uint8Array(await (await fetch(t.model)).arrayBuffer()), v = new DataView(all.buffer);
-  const num = (p) => Number(v.getBigUint64(p, true));
-  const sizes = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
-  let at = 24;
-  const string = () => { at += 8 + num(at); };
-  const value = (type) => {
-    if (type === 8) return string();
-    if (type !== 9) return void (at += sizes[type]);
-    const item = v.getUint32(at, true), n = num(at + 4);
-    at += 12;
-    for (let i = 0; i < n; i++) value(item);
-  };
-  const tensors = num(8), keys = num(16);
-  for (let i = 0; i < keys; i++) {
-    string();
-    at += 4;
-    value(v.getUint32(at - 4, true));
-  }
-  for (let i = 0; i < tensors; i++) {
-    string();
-    at += 4 + 8 * v.getUint32(at, true) + 4;
-    v.setBigUint64(at, v.getBigUint64(at, true) + BigInt(shift), true);
-    at += 8;
-  }
-  const data = Math.ceil(at / 32) * 32;
+  const { head, data } = moved(new Uint8Array(await (await fetch(t.model)).arrayBuffer()), shift);
+  const from = head.length + shift; // of the data
   return {
-    name: () => "shifted.gguf", size: async () => all.length + shift,
+    name: () => "shifted.gguf", size: async () => from + data.length,
     async read(part, off, size) {
       const out = new Uint8Array(size);
-      for (let i = 0; i < size; i++) { // the header, a hole, the data
-        const p = off + i;
-        out[i] = p < data ? all[p] : p < data + shift ? 0 : all[p - shift];
-      }
+      const put = (bytes, at) => { // what of bytes, which lie at `at` in the file, was asked for
+        const begin = Math.max(off, at), end = Math.min(off + size, at + bytes.length);
+        if (begin < end) out.set(bytes.subarray(begin - at, end - at), begin - off);
+      };
+      put(head, 0);
+      put(data, from);
       return out;
     },
   };

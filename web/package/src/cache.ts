@@ -3,8 +3,9 @@
 // A model is a folder named after its URL: meta.json and one file a chunk. A chunk file appears under
 // its name only when whole, so a tab may be closed at any moment and the next visit goes on from the
 // chunks that are there; two tabs that load the same model write the same chunks.
+import type { Sha256 } from "../../core/core.js";
 import { makeError, throwIfAborted, toFritError } from "./errors.js";
-import { UrlSource, WholeFile, nameOf, type ByteSource, type Validators } from "./source.js";
+import { UrlSource, WholeFile, mustMatch, nameOf, type ByteSource, type Validators } from "./source.js";
 
 export const CHUNK = 4 << 20; // bytes
 const AHEAD = 3; // chunks asked for beyond the one that is read
@@ -20,9 +21,11 @@ export interface CachedModel {
   complete: boolean;
   /** Milliseconds since 1970. */
   created: number;
+  /** Of the whole file, when it was computed: by a load with `sha256`, or by `verify`. */
+  sha256: string | null;
 }
 
-interface Meta extends Validators { url: string; created: number; chunk: number }
+interface Meta extends Validators { url: string; created: number; chunk: number; sha256?: string }
 
 export interface FetchProgress { done: number; total: number }
 
@@ -96,6 +99,14 @@ async function storedChunks(dir: FileSystemDirectoryHandle, size: number): Promi
 
 // ---- what a user sees ----
 
+/** What was computed of a file is kept with it. */
+async function remember(url: string, sha256: string): Promise<void> {
+  const top = await root(false), dir = await top?.getDirectoryHandle(await keyOf(url)).catch(() => null);
+  const meta = dir ? await readMeta(dir) : null;
+  if (meta && meta.sha256 !== sha256)
+    await writeFile(dir!, "meta.json", JSON.stringify({ ...meta, sha256 })).catch(() => {}); // computed again, then
+}
+
 async function list(): Promise<CachedModel[]> {
   const dir = await root(false);
   const out: CachedModel[] = [];
@@ -109,7 +120,7 @@ async function list(): Promise<CachedModel[]> {
     for (const i of await storedChunks(folder, meta.size)) stored += chunkBytes(meta.size, i);
     out.push({
       url: meta.url, name: nameOf(meta.url), size: meta.size, stored, complete: stored === meta.size,
-      created: meta.created,
+      created: meta.created, sha256: meta.sha256 ?? null,
     });
   }
   return out.sort((a, b) => a.name.localeCompare(b.name));
@@ -132,8 +143,8 @@ async function clear(): Promise<void> {
     await (await storage.getDirectory()).removeEntry(FOLDER, { recursive: true }).catch(() => {});
 }
 
-/** Models stored in this browser for this site. Empty, and doing nothing, where there is no such storage. */
-export const cache = {
+/** @internal What index.ts gives out as `cache`, with `verify`. */
+export const stored = {
   list,
   /** True when there was one. */
   delete: remove,
@@ -170,17 +181,82 @@ export class ChunkedSource implements ByteSource {
   #hot = new Map<number, Promise<Uint8Array<ArrayBuffer>>>();
   #writes = new Set<Promise<void>>();
   #fetched = new Set<number>();
+  #url: string;
+  #sha256: string | undefined; // known of what is stored
+  #digest: { hash: Sha256; next: number; feeding: Promise<void> | null; ending: boolean } | null = null;
 
-  /** @internal */
-  constructor(name: string, size: number, inner: ByteSource | null, dir: FileSystemDirectoryHandle | null,
-    have: Set<number>) {
-    this.name = name;
+  /** @internal `meta`: of what is stored, if anything is. */
+  constructor(url: string, size: number, inner: ByteSource | null, dir: FileSystemDirectoryHandle | null,
+    have: Set<number>, meta: Meta | null) {
+    this.#url = url;
+    this.name = nameOf(url);
     this.size = size;
     this.#inner = inner;
     this.#dir = dir;
     this.#have = have;
     this.missing = size;
     for (const i of have) this.missing -= chunkBytes(size, i);
+    this.#sha256 = this.missing ? undefined : meta?.sha256;
+    this.hadStored = have.size > 0;
+  }
+
+  /** Some of it was stored when it was opened. */
+  readonly hadStored: boolean;
+
+  /** SHA-256 that was computed when it was stored. */
+  get known(): string | undefined {
+    return this.#sha256;
+  }
+
+  /** Begins a digest: what comes from the network in order is added as it comes. */
+  digest(hash: Sha256): void {
+    this.#digest = { hash, next: 0, feeding: null, ending: false };
+  }
+
+  /** The digest of the whole file, in hex: known of old (unless `anew`), or what `digest` began and the
+   * rest read for it. */
+  async hex(anew: boolean, onDone: (p: FetchProgress) => void, signal?: AbortSignal): Promise<string> {
+    if (this.#sha256 && !anew) return this.#sha256;
+    const d = this.#digest;
+    if (!d) throw makeError("argument", `${this.name}: no digest was begun`);
+    d.ending = true; // nothing is added elsewhere from here on
+    await d.feeding;
+    for (const n = Math.ceil(this.size / CHUNK); d.next < n; d.next++) {
+      d.hash.add(await this.#part(d.next, 0, chunkBytes(this.size, d.next), signal));
+      onDone({ done: Math.min(this.size, (d.next + 1) * CHUNK), total: this.size });
+    }
+    this.#digest = null;
+    this.#sha256 = d.hash.hex();
+    return this.#sha256;
+  }
+
+  /** Compares; of a file that is not as it should be nothing stays stored. */
+  async mustBe(expected: string | undefined, actual: string): Promise<void> {
+    await this.flush();
+    if (expected === undefined || expected === actual) {
+      if (this.#dir) await remember(this.#url, actual);
+      return;
+    }
+    const was = this.#dir !== null && (await remove(this.#url));
+    mustMatch(this.#url, expected, actual, was ? "; the stored copy was deleted" : "");
+  }
+
+  #feed(): void {
+    const d = this.#digest;
+    if (!d || d.feeding || d.ending) return;
+    const loop = async () => {
+      for (let chunk; !d.ending && (chunk = this.#hot.get(d.next)); d.next++) {
+        const bytes = await chunk.catch(() => null);
+        if (!bytes || this.#digest !== d) return;
+        d.hash.add(bytes);
+      }
+    };
+    d.feeding = loop().finally(() => { d.feeding = null; });
+  }
+
+  async close(): Promise<void> {
+    this.#digest?.hash.dispose();
+    this.#digest = null;
   }
 
   async read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
@@ -211,6 +287,7 @@ export class ChunkedSource implements ByteSource {
       } catch (e) {
         if (!this.#inner) throw makeError("storage", `${this.name}: a stored part is gone: ${(e as Error).message}`);
         this.#have.delete(i); // deleted meanwhile: from the network, then
+        this.#sha256 = undefined;
       }
     }
     const last = Math.ceil(this.size / CHUNK) - 1;
@@ -224,6 +301,7 @@ export class ChunkedSource implements ByteSource {
     if (!this.#inner) return Promise.reject(makeError("network", `${this.name}: not stored, and there is no network`));
     const got = this.#inner.read(i * CHUNK, chunkBytes(this.size, i), signal);
     this.#hot.set(i, got);
+    this.#feed();
     got.then((bytes) => {
       if (!this.#fetched.has(i)) this.missing -= bytes.length;
       this.#fetched.add(i);
@@ -269,7 +347,7 @@ export async function openUrl(url: string, o: { store: boolean; signal?: AbortSi
     inner = await UrlSource.open(url, o.signal, (done, total) => o.onFetch?.({ done, total }));
   } catch (e) {
     throwIfAborted(o.signal);
-    if (whole) return new ChunkedSource(nameOf(url), meta.size, null, dir, have);
+    if (whole) return new ChunkedSource(url, meta.size, null, dir, have, meta);
     if (!meta && top) await top.removeEntry(await keyOf(url), { recursive: true }).catch(() => {});
     throw e;
   }
@@ -284,7 +362,16 @@ export async function openUrl(url: string, o: { store: boolean; signal?: AbortSi
       dir = null; // no room even for this, or another tab has it open
     }
   }
-  const source = new ChunkedSource(inner.name, inner.size, inner, dir, have);
+  const source = new ChunkedSource(url, inner.size, inner, dir, have, have.size ? meta : null);
   if (o.onFetch) source.onFetch = o.onFetch;
   return source;
+}
+
+/** What is stored for a URL, without a look at the network. */
+export async function openStored(url: string): Promise<ChunkedSource> {
+  const top = await root(false), dir = await top?.getDirectoryHandle(await keyOf(url)).catch(() => null);
+  const meta = dir ? await readMeta(dir) : null, have = meta ? await storedChunks(dir!, meta.size) : new Set<number>();
+  if (!meta || have.size < Math.ceil(meta.size / CHUNK))
+    throw makeError("argument", `${url}: it is not stored${meta ? " as a whole" : ""}`);
+  return new ChunkedSource(url, meta.size, null, dir!, have, meta);
 }

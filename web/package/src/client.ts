@@ -1,7 +1,9 @@
 // The caller's side of protocol.ts: requests with ids, over a worker or straight to a Host.
 import { AbortError, WorkerError, makeError, toFritError } from "./errors.js";
 import { Host } from "./host.js";
-import type { FromHost, Ops, ToHost } from "./protocol.js";
+import { PortServer } from "./port.js";
+import type { FromHost, Ops, PartMessage, ToHost } from "./protocol.js";
+import type { ByteSource } from "./source.js";
 import type { Progress } from "./types.js";
 
 interface Pending {
@@ -14,7 +16,8 @@ interface Pending {
 export class Client {
   #pending = new Map<number, Pending>();
   #next = 1;
-  #send: (m: ToHost) => void;
+  #send: (m: ToHost, transfer?: Transferable[]) => void;
+  #served: PortServer[] = [];
   #end: () => void;
   #dead: Error | null = null;
   /** Whether requests leave this thread. */
@@ -27,7 +30,7 @@ export class Client {
       worker.onmessage = (e: MessageEvent<FromHost>) => this.#receive(e.data);
       worker.onmessageerror = () => this.#die(new WorkerError("worker", "a message could not be read"));
       worker.onerror = (e) => this.#die(new WorkerError("worker", `the worker failed: ${e.message ?? "it did not load"}`));
-      this.#send = (m) => worker.postMessage(m);
+      this.#send = (m, transfer = []) => worker.postMessage(m, transfer);
       this.#end = () => { if (owned) worker.terminate(); };
     } else {
       const host = new Host((m) => this.#receive(m));
@@ -36,8 +39,16 @@ export class Client {
     }
   }
 
+  /** A source with functions, as it can be given to the Host. */
+  part(source: ByteSource): PartMessage {
+    if (!this.remote) return { source };
+    const server = new PortServer(source);
+    this.#served.push(server);
+    return server.message;
+  }
+
   call<K extends keyof Ops>(op: K, arg: Ops[K]["takes"],
-    o: { signal?: AbortSignal } & Pick<Pending, "onProgress" | "onText"> = {}): Promise<Ops[K]["gives"]> {
+    o: { signal?: AbortSignal; transfer?: Transferable[] } & Pick<Pending, "onProgress" | "onText"> = {}): Promise<Ops[K]["gives"]> {
     if (this.#dead) return Promise.reject(this.#dead);
     if (o.signal?.aborted) return Promise.reject(new AbortError());
     const id = this.#next++;
@@ -47,7 +58,7 @@ export class Client {
     });
     o.signal?.addEventListener("abort", abort, { once: true });
     try {
-      this.#send({ id, op, arg } as ToHost);
+      this.#send({ id, op, arg } as ToHost, o.transfer);
     } catch (e) {
       this.#receive({ id, type: "error", code: "argument", message: toFritError(e, "argument").message });
     }
@@ -77,6 +88,7 @@ export class Client {
 
   #die(e: Error): void {
     this.#dead ??= e;
+    for (const s of this.#served.splice(0)) s.end();
     for (const p of this.#pending.values()) p.reject(e);
     this.#pending.clear();
   }

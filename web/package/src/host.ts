@@ -1,12 +1,13 @@
 // The engine's side: answers the messages of protocol.ts, one generation at a time. Runs in a worker
 // or, when asked, beside the Model on the main thread.
 import { AbortError, factsOf, makeError, throwIfAborted, toFritError } from "./errors.js";
-import { openUrl, type ChunkedSource } from "./cache.js";
-import { BlobSource, PartsSource, UrlSource, openPath, type ByteSource } from "./source.js";
+import { openStored, openUrl, type ChunkedSource } from "./cache.js";
+import { PortSource } from "./port.js";
+import { BlobSource, PartsSource, UrlSource, mustMatch, openPath, type ByteSource } from "./source.js";
 import { Engine, estimateSource, loadCore, type GenerateEnd } from "./engine.js";
-import { partName } from "../../core/source.js";
+import { Sha256, partName, type Core } from "../../core/core.js";
 import { StopFilter } from "./stop.js";
-import type { FromHost, GenerateResult, LoadMessage, Ops, Prompt, SourceMessage, ToHost } from "./protocol.js";
+import type { FromHost, GenerateResult, LoadMessage, Ops, PartMessage, Prompt, SourceMessage, ToHost } from "./protocol.js";
 import type { ModelInfo, Progress, SamplingParams } from "./types.js";
 
 const now = () => performance.now() / 1000;
@@ -47,6 +48,7 @@ export class Host {
         this.#generate(m.arg.prompt, m.arg.params, signal, (text) => this.#post({ id: m.id, type: "text", text })));
       case "tokenize": return this.#inTurn(async () => this.#ready().tokenize(m.arg.text, m.arg.special));
       case "memory": return Promise.resolve(this.#ready().memory());
+      case "verify": return this.#verify(m.arg, signal, (progress) => this.#post({ id: m.id, type: "progress", progress }));
       case "lose": return Promise.resolve((this.#ready().loseDevice(), null));
       case "dispose": return this.#dispose();
     }
@@ -63,30 +65,51 @@ export class Host {
     return mine;
   }
 
+  /** What was stored and is not what it should be was deleted: once more, then, from its server. */
   async #load(o: LoadMessage, signal: AbortSignal, report: (p: Progress) => void): Promise<ModelInfo> {
-    const fetched: ChunkedSource[] = [];
-    const missing = () => fetched.reduce((n, s) => n + s.missing, 0);
-    let whole = false; // a server without ranges is sending the file before anything else
-    const source = partsOf(o.source, signal, async (url) => {
-      const s = await openUrl(url, { store: o.cache !== false, signal, onFetch: (p) => {
-        whole = !fetched.length && p.done < p.total;
-        report({ phase: "download", ...(whole ? p : sum()) });
-      } });
-      fetched.push(s);
-      return s;
-    });
+    const stored = { any: false };
+    try {
+      return await this.#loadOnce(o, signal, report, stored);
+    } catch (e) {
+      if (!stored.any || toFritError(e).code !== "integrity") throw e;
+      return this.#loadOnce(o, signal, report, stored).catch((again: unknown) => {
+        throw toFritError(again).code === "network" ? e : again;
+      });
+    }
+  }
+
+  async #loadOnce(o: LoadMessage, signal: AbortSignal, report: (p: Progress) => void, stored: { any: boolean }):
+    Promise<ModelInfo> {
+    const fetched = new Map<number, ChunkedSource>();
+    const missing = () => [...fetched.values()].reduce((n, s) => n + s.missing, 0);
     const sum = () => {
-      const total = fetched.reduce((n, s) => n + s.size, 0);
+      const total = [...fetched.values()].reduce((n, s) => n + s.size, 0);
       return { done: total - missing(), total };
     };
+    const core = await loadCore(o.wasm, o.gpu);
+    let whole = false; // a server without ranges is sending the file before anything else
+    const source = partsOf(o.source, signal, async (url, part) => {
+      const s = await openUrl(url, { store: o.cache !== false, signal, onFetch: (p) => {
+        whole = !fetched.size && p.done < p.total;
+        report({ phase: "download", ...(whole ? p : sum()) });
+      } });
+      if (o.sha256?.[part]) s.digest(new Sha256(core));
+      stored.any ||= s.hadStored;
+      fetched.set(part, s);
+      return s;
+    });
     try {
-      const core = await loadCore(o.wasm, o.gpu);
+      if (o.source.type !== "url") await checkParts(core, source, o, signal, report);
       const engine = await Engine.open(core, source, o, signal, (p) => {
         if (!(p.phase === "upload" && missing() > 0)) report(p);
       });
       this.#engine = engine;
       if (this.#disposed || signal.aborted) throw new AbortError();
-      await Promise.all(fetched.map((s) => s.flush()));
+      for (const [part, s] of fetched) {
+        const expected = o.sha256?.[part];
+        if (expected) await s.mustBe(expected, await s.hex(false, (p) => report({ phase: "verify", ...p }), signal));
+      }
+      await Promise.all([...fetched.values()].map((s) => s.flush()));
     } catch (e) {
       this.#engine?.close();
       this.#engine = null;
@@ -97,6 +120,18 @@ export class Host {
     this.#source = source;
     report({ phase: "ready", done: 0, total: 0 });
     return this.#engine.info;
+  }
+
+  async #verify(o: Ops["verify"]["takes"], signal: AbortSignal, report: (p: Progress) => void) {
+    const s = await openStored(o.url), expected = o.sha256 ?? s.known;
+    try {
+      s.digest(new Sha256(await loadCore(o.wasm)));
+      const sha256 = await s.hex(true, (p) => report({ phase: "verify", ...p }), signal);
+      await s.mustBe(expected, sha256);
+      return { sha256, compared: expected !== undefined };
+    } finally {
+      await s.close();
+    }
   }
 
   async #estimate(o: Ops["estimate"]["takes"], signal: AbortSignal) {
@@ -167,22 +202,39 @@ function rate(n: number, seconds: number): number {
   return n > 0 && seconds > 0 ? n / seconds : 0;
 }
 
-/** openUrl is told the address of each part. */
-function partsOf(s: SourceMessage, signal: AbortSignal, open: (url: string) => Promise<ByteSource>): PartsSource {
+/** `open` is told the address and number of each part. */
+function partsOf(s: SourceMessage, signal: AbortSignal, open: (url: string, part: number) => Promise<ByteSource>):
+  PartsSource {
   switch (s.type) {
-    case "url": return new PartsSource(s.url, (i) => open(partName(s.url, i)), signal);
+    case "url": return new PartsSource(s.url, (i) => open(partName(s.url, i), i), signal);
     case "path": return new PartsSource(s.path, (i) => openPath(partName(s.path, i)), signal);
-    case "blobs": return new PartsSource(s.name ?? nameOfBlob(s.blobs[0]), async (i) => {
-      if (!s.blobs[i]) throw makeError("argument", `part ${i + 1} of the model was not given`);
-      return new BlobSource(s.blobs[i], i ? undefined : s.name);
-    }, signal);
-    case "object": return new PartsSource(s.source.name, async (i) => {
-      if (i) throw makeError("unsupported", `${s.source.name}: a split model comes by URL, path or Files`);
-      return s.source;
-    }, signal);
+    case "parts": {
+      const parts = s.parts.map(sourceOf);
+      return new PartsSource(parts[0].name, async (i) => {
+        if (!parts[i]) throw makeError("argument", `part ${i + 1} of the model was not given`);
+        return parts[i];
+      }, signal);
+    }
   }
 }
 
-function nameOfBlob(b: Blob | undefined): string {
-  return (b as File | undefined)?.name ?? "blob";
+function sourceOf(m: PartMessage): ByteSource {
+  if ("blob" in m) return new BlobSource(m.blob, m.name);
+  return "port" in m ? new PortSource(m) : m.source;
+}
+
+/** Files at hand are read once for their SHA-256 before anything is made of them. */
+async function checkParts(core: Core, source: PartsSource, o: LoadMessage, signal: AbortSignal,
+  report: (p: Progress) => void): Promise<void> {
+  const PIECE = 4 << 20; // bytes
+  for (const [part, expected] of (o.sha256 ?? []).entries()) {
+    if (!expected) continue;
+    const hash = new Sha256(core), total = await source.size(part);
+    for (let at = 0; at < total; at += PIECE) {
+      throwIfAborted(signal);
+      hash.add(await source.read(part, at, Math.min(PIECE, total - at), signal));
+      report({ phase: "verify", done: Math.min(total, at + PIECE), total });
+    }
+    mustMatch(source.name(part), expected, hash.hex());
+  }
 }

@@ -1,20 +1,23 @@
 // What passes between a Model (on the page) and its Host (in a worker, or beside it).
 import type { ErrorCode, ErrorFacts } from "./errors.js";
+import type { PortMessage } from "./port.js";
 import type { ByteSource } from "./source.js";
 import type {
   ChatMessage, CompletionUsage, Estimate, FinishReason, LoadOptions, MemoryUse, ModelInfo, Progress, SamplingParams,
 } from "./types.js";
 
-/** A source that can be sent to a worker; a ByteSource object cannot. */
+/** A part of a model: as such where nothing is sent, else by a port. */
+export type PartMessage = { blob: Blob; name?: string } | { source: ByteSource } | PortMessage;
 export type SourceMessage =
   | { type: "url"; url: string }
   | { type: "path"; path: string }
-  | { type: "blobs"; blobs: Blob[]; name?: string }
-  | { type: "object"; source: ByteSource };
+  | { type: "parts"; parts: PartMessage[] };
 
 export interface LoadMessage extends Pick<LoadOptions, "device" | "context" | "precision" | "cache" | "gpu" | "pretend"> {
   source: SourceMessage;
   wasm: string;
+  /** Of each part, lower-case hex; undefined: not checked. */
+  sha256?: (string | undefined)[];
 }
 
 export type Prompt =
@@ -28,6 +31,8 @@ export interface Ops {
   tokenize: { takes: { text: string; special: boolean }; gives: Uint32Array };
   memory: { takes: null; gives: MemoryUse };
   estimate: { takes: Pick<LoadMessage, "source" | "wasm" | "context" | "device" | "gpu">; gives: Estimate };
+  /** A stored URL's file read whole; gives its SHA-256 and whether there was one to compare with. */
+  verify: { takes: { url: string; wasm: string; sha256?: string }; gives: { sha256: string; compared: boolean } };
   lose: { takes: null; gives: null };
   dispose: { takes: null; gives: null };
 }

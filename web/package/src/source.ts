@@ -11,15 +11,26 @@ export interface ByteSource {
   readonly size: number;
   /** Exactly `length` bytes. */
   read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
+  /** In hex; checked when the model is loaded. */
+  readonly sha256?: string;
   /** Called when the model is disposed of. */
   close?(): Promise<void>;
 }
 
+/** An entry of a model list. `sha256` in hex; of a split model one for each part. */
+export interface UrlEntry { url: string | URL; sha256?: string | string[] }
+
 /**
  * What `load` takes. A string is a URL; in Node one without a scheme is a path. Of a split model
- * (NAME-00001-of-0000N.gguf) the first part's address, or the Files of all parts in order.
+ * (NAME-00001-of-0000N.gguf) the first part's address, or all parts in order.
  */
-export type ModelSource = string | URL | Blob | Blob[] | ArrayBuffer | Uint8Array | ByteSource;
+export type ModelSource = string | URL | UrlEntry | Blob | ArrayBuffer | Uint8Array | ByteSource | (Blob | ByteSource)[];
+
+/** @internal */
+export function mustMatch(name: string, expected: string | undefined, actual: string, more = ""): void {
+  if (expected !== undefined && expected !== actual)
+    throw makeError("integrity", `${name}: its SHA-256 is ${actual}, not ${expected}${more}`, { expected, actual });
+}
 
 /** The parts of a model; those after the first are opened when the first has announced them. */
 export class PartsSource implements Source {
@@ -48,7 +59,11 @@ export class PartsSource implements Source {
     return (await this.#try(this.part(part))).size;
   }
   async read(part: number, offset: number, size: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#try((await this.#try(this.part(part))).read(offset, size, signal ?? this.#signal));
+    const source = await this.#try(this.part(part));
+    return this.#try(source.read(offset, size, signal ?? this.#signal).then((bytes) => {
+      if (bytes.length === size) return bytes;
+      throw makeError("io", `${source.name}: ${bytes.length} bytes came where ${size} were asked for at ${offset}`);
+    }));
   }
   async close(): Promise<void> {
     const parts = await Promise.allSettled(this.#parts.values());

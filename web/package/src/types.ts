@@ -95,10 +95,11 @@ export interface CompleteResult { text: string; finish_reason: FinishReason; usa
 
 // ---- loading ----
 
-export type Phase = "download" | "upload" | "compile" | "warmup" | "ready";
+/** `verify`: what is left of a SHA-256 to compute, when one was given. */
+export type Phase = "download" | "upload" | "compile" | "warmup" | "verify" | "ready";
 export interface Progress {
   phase: Phase;
-  /** Bytes in download and upload, kernels in compile, 0 of 0 elsewhere. */
+  /** Bytes in download, upload and verify, kernels in compile, 0 of 0 elsewhere. */
   done: number;
   total: number;
 }
@@ -112,6 +113,8 @@ export interface LoadOptions {
   context?: number;
   /** f32: no rounding of activations and an f32 cache. Default auto. */
   precision?: "auto" | "f32";
+  /** SHA-256 of the file in hex, of a split model one for each part: else the load fails by an IntegrityError. */
+  sha256?: string | string[];
   onProgress?: (p: Progress) => void;
   signal?: AbortSignal;
   /** Run in a worker, so that the page stays responsive. Default: true where there are workers. */
