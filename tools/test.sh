@@ -8,6 +8,7 @@
 # stage is one case.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH=$PWD/.cache/node/bin:$PATH
 
 wanted=("$@")
 logs=build/test
@@ -17,7 +18,7 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
 mkdir -m 700 "$tmp/run"
 export XDG_RUNTIME_DIR=$tmp/run # the Vulkan drivers warn without one
-export FRIT_TEST_TMP=$tmp
+export FRIT_TEST_TMP=$tmp TMPDIR=$tmp # what a test leaves behind when it is stopped goes too
 export FRIT_MODEL=$PWD/.cache/models/SmolLM2-135M-Instruct.Q4_1.gguf
 dawn=$PWD/.cache/webgpu/libwebgpu_dawn.so
 wgpu=$PWD/.cache/webgpu/libwgpu_native.so
