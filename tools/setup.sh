@@ -108,7 +108,7 @@ install_packages() {
   "${apt[@]}" update || die "missing: $need; apt-get update failed (no network?)"
   # shellcheck disable=SC2086
   "${apt[@]}" install -y --no-install-recommends $need ||
-    die "missing: $need; apt-get could not install them (its words are above)"
+    die "missing: $need; apt-get could not install them (its words are above; no network?)"
   need=$(missing "$@" | xargs)
   [ -z "$need" ] || die "apt-get succeeded, and yet this is still missing: $need"
 }
