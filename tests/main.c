@@ -1,5 +1,6 @@
 /* frit-tests [--quick] [--device cpu|gpu] [--list] [FILTER ...]: runs every case whose
  * "suite.case" contains one of the filters; ends with the line "N passed, N failed, N skipped". */
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -68,10 +69,33 @@ const char *test_data(const char *rel) {
   return path;
 }
 
+/* The folder of this process's own for its files, unless FRIT_TEST_TMP names one; it goes at the
+ * end with all that is in it. The wasm build is always given one. */
+static char own_tmp[] = "/tmp/frit-tests.XXXXXX";
+
+#ifdef __wasm__
+static bool make_own_tmp(void) { return false; }
+#else
+static void remove_own_tmp(void) {
+  char path[512];
+  DIR *dir = opendir(own_tmp);
+  for (struct dirent *f; dir && (f = readdir(dir));) {
+    snprintf(path, sizeof path, "%s/%s", own_tmp, f->d_name);
+    if (f->d_name[0] != '.') remove(path);
+  }
+  if (dir) closedir(dir);
+  remove(own_tmp);
+}
+
+static bool make_own_tmp(void) { return mkdtemp(own_tmp) && atexit(remove_own_tmp) == 0; }
+#endif
+
 const char *test_tmp(const char *rel) {
   static char path[512];
-  const char *dir = getenv("FRIT_TEST_TMP");
-  snprintf(path, sizeof path, "%s/%s", dir ? dir : "/tmp", rel);
+  static const char *dir;
+  if (!dir) dir = getenv("FRIT_TEST_TMP");
+  if (!dir) dir = make_own_tmp() ? own_tmp : "/tmp";
+  snprintf(path, sizeof path, "%s/%s", dir, rel);
   return path;
 }
 

@@ -12,6 +12,7 @@ import { launchChromium } from "./browsers.mjs";
 
 const path = (p) => fileURLToPath(new URL(`../../${p}`, import.meta.url));
 const dir = mkdtempSync(join(tmpdir(), "frit-install."));
+process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
 const sh = (cwd, command, ...args) => execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
 let passed = 0, failed = 0;
 const check = (ok, text) => {
@@ -68,6 +69,5 @@ for (const [name, folder] of [["vite", join(app, "dist")], ["plain", plain]]) {
   await server.close();
 }
 await browser.close();
-rmSync(dir, { recursive: true });
 console.log(`${passed} passed, ${failed} failed, 0 skipped`);
 process.exitCode = failed ? 1 : 0;

@@ -14,6 +14,7 @@ import { StopFilter } from "../package/dist/package/src/stop.js";
 
 const frit = fileURLToPath(new URL("../../build/native/frit", import.meta.url));
 const dir = mkdtempSync(join(tmpdir(), "frit-package."));
+process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
 const tiny = join(dir, "tiny.gguf");
 execFileSync(frit, ["synth", tiny, "--arch", "tiny", "--type", "q4_0"], { stdio: "ignore" });
 const ask = [{ role: "user", content: "hello" }];
@@ -163,6 +164,5 @@ await test("dispose", async () => {
   await assert.rejects(model.tokenize("x"), code("disposed"));
 });
 
-rmSync(dir, { recursive: true });
 console.log(`${passed} passed, ${failed} failed, 0 skipped`);
 process.exitCode = failed ? 1 : 0;

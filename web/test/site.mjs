@@ -17,6 +17,7 @@ const LONG = 50; // ms; what a task on the main thread may take
 const frit = path("build/native/frit"), smol = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 const dir = mkdtempSync(join(tmpdir(), "frit-site.")), folder = join(dir, "site");
+process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
 cpSync(path("build/site"), folder, { recursive: true, filter: (f) => !f.endsWith(".gguf") });
 mkdirSync(join(folder, "models"), { recursive: true });
 if (existsSync(path(`build/site/models/${smol}`))) symlinkSync(path(`build/site/models/${smol}`), join(folder, "models", smol));
@@ -288,6 +289,5 @@ if (busy.length) check(busy.every((b) => b.tasks > 10 && b.ms <= LONG), `no task
 console.log(`     by the clock, on this machine as busy as it is: ${JSON.stringify(long.filter((t) => t.ms > LONG))}`);
 await browser.close();
 await server.close();
-rmSync(dir, { recursive: true });
 console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 process.exitCode = failed ? 1 : 0;
