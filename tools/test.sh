@@ -32,7 +32,7 @@ selected() { [ ${#wanted[@]} = 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]; }
 # count NAME SECONDS PASSED FAILED SKIPPED [NOTE]
 count() {
   passed=$((passed + $3)) failed=$((failed + $4)) skipped=$((skipped + $5))
-  table+=("$(printf '%-14s %6d %6d %7d %6ds  %s' "$1" "$3" "$4" "$5" "$2" "${6:-}")")
+  table+=("$(printf '%-16s %6d %6d %7d %6ds  %s' "$1" "$3" "$4" "$5" "$2" "${6:-}")")
 }
 
 # stage NAME suite|step LIMIT_SECONDS COMMAND...
@@ -106,13 +106,23 @@ stage core-node suite 100 node web/test/core_tests.mjs node cpu
 stage core-cpu suite 200 node web/test/core_tests.mjs chromium cpu
 # On the software adapter of a browser these take many minutes: FRIT_FULL=1 runs them.
 [ "${FRIT_FULL:-}" != 1 ] || stage core-gpu suite 900 node web/test/core_tests.mjs chromium gpu
+# Firefox: the same over lavapipe, with 16-bit floats, without subgroups, and another shader compiler.
+firefox() { stage "$1" suite "$2" env VK_DRIVER_FILES="$lavapipe" node "web/test/$3" firefox "${@:4}"; }
+firefox_gpu=(hw. kernels. roles. engine.mixed)
+[ "${FRIT_FULL:-}" != 1 ] || firefox_gpu=()
+firefox firefox-cpu 600 c_tests.mjs --quick
+firefox firefox-gpu 1800 c_tests.mjs --quick --device gpu "${firefox_gpu[@]}"
+firefox firefox-smoke 400 smoke.mjs gpu
+firefox firefox-core 400 core_tests.mjs gpu
 stage build-site step 400 tools/site.sh site
 stage package suite 120 node web/test/package_node.mjs
 stage package-web suite 300 node web/test/package_browser.mjs
 stage install suite 300 node web/test/package_install.mjs
 stage site suite 600 node web/test/site.mjs
+firefox firefox-site-cpu 300 chat_page.mjs cpu
+firefox firefox-site 900 chat_page.mjs gpu
 
-printf '\n%-14s %6s %6s %7s %7s\n' stage passed failed skipped time
+printf '\n%-16s %6s %6s %7s %7s\n' stage passed failed skipped time
 printf '%s\n' "${table[@]}"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]

@@ -268,6 +268,8 @@ static err browser_read(void *self, uint64_t ticket, void *dst, uint32_t size) {
   err e = (err)gpu_read(b->id, (double)ticket, dst, size);
   unsigned long long n = ticket;
   if (e == ERR_ARG) return err_set(e, "read: submit %llu is not done or has no read-back", n);
+  err first = e ? flush_error(b) : ERR_NONE; /* the device's own words, where it has any */
+  if (first) return first;
   return e ? err_set(e, "read: the data of submit %llu is gone", n) : ERR_NONE;
 }
 

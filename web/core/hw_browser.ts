@@ -389,14 +389,11 @@ export class HwBrowser {
 
   #mapTimes(dev: Dev, t: Timer, ticket: number): void {
     Object.assign(t, { ticket, state: "pending" });
-    this.#track(t.staging!.mapAsync(GPUMapMode.READ, 0, t.n * 16), () => {
-      const ticks = new BigUint64Array(t.staging!.getMappedRange(0, t.n * 16));
-      t.ns = new BigUint64Array(t.n);
-      for (let i = 0; i < t.n; i++) {
-        const a = ticks[2 * i], b = ticks[2 * i + 1];
-        t.ns[i] = b > a ? b - a : 0n;
-      }
+    const arrived = t.staging!.mapAsync(GPUMapMode.READ, 0, t.n * 16).then(() => {
+      t.ns = elapsed(new BigUint64Array(t.staging!.getMappedRange(0, t.n * 16)));
       t.staging!.unmap();
+    });
+    this.#track(arrived, () => {
       t.state = "free";
       dev.completed = Math.max(dev.completed, ticket);
     }, () => afterLoss(dev, t));
@@ -423,14 +420,17 @@ export class HwBrowser {
   #read(dev: Dev, ticket: number, dst: number, size: number): number {
     const s = slotOf(dev, ticket);
     if (!s || s.state === "pending") return Err.Arg;
-    const ok = s.state === "mapped";
-    if (ok && dst) {
-      const n = Math.min(size, s.size);
-      new Uint8Array(this.#memory(), dst, n).set(new Uint8Array(s.buf.getMappedRange(0, s.size), 0, n));
-    }
-    if (ok) s.buf.unmap();
+    const arrived = s.state === "mapped";
     s.state = "free";
-    return ok ? Err.None : Err.Device;
+    if (!arrived) return dev.error || Err.Device;
+    try {
+      if (dst) copyOut(s, new Uint8Array(this.#memory(), dst, Math.min(size, s.size)));
+      s.buf.unmap();
+      return Err.None;
+    } catch (e) { // a device that is destroyed unmaps its buffers before it tells of its loss
+      this.#note(dev, Err.DeviceLost, `device lost: a read-back that had arrived is gone: ${words(e)}`);
+      return dev.error;
+    }
   }
 
   #times(dev: Dev, ticket: number, p: number, room: number): number {
@@ -501,6 +501,15 @@ function takeSlot(dev: Dev, size: number): Slot | undefined {
     fit.buf = readBuffer(dev.device!, fit.cap);
   }
   return fit;
+}
+
+/** Nanoseconds between the two ticks of each step. */
+function elapsed(ticks: BigUint64Array): BigUint64Array {
+  return ticks.filter((_, i) => i % 2 === 0).map((a, i) => (ticks[2 * i + 1] > a ? ticks[2 * i + 1] - a : 0n));
+}
+
+function copyOut(s: Slot, to: Uint8Array): void {
+  to.set(new Uint8Array(s.buf.getMappedRange(0, s.size), 0, to.length));
 }
 
 function slotOf(dev: Dev, ticket: number): Slot | undefined {

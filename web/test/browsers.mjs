@@ -23,8 +23,25 @@ async function openChromium(print) {
   return { goto: (url) => page.goto(url, { timeout: 120_000 }), evaluate: (f, arg) => page.evaluate(f, arg), close: () => browser.close() };
 }
 
-/** name: "chromium". print(line): what the page writes to its console. */
+/** Firefox with WebGPU on what Vulkan driver there is: lavapipe where VK_DRIVER_FILES names it. */
+async function openFirefox(print) {
+  const { default: puppeteer } = await import("puppeteer-core");
+  const browser = await puppeteer.launch({
+    browser: "firefox", executablePath: process.env.FRIT_FIREFOX ?? "/usr/bin/firefox-esr", headless: true,
+    protocolTimeout: 0, extraPrefsFirefox: {
+      "dom.webgpu.enabled": true, "gfx.webgpu.ignore-blocklist": true, "dom.webgpu.workers.enabled": true,
+      "app.update.enabled": false, "datareporting.policy.dataSubmissionEnabled": false,
+    },
+  });
+  const page = await browser.newPage();
+  page.on("console", (m) => print(m.text()));
+  page.on("pageerror", (e) => print(`FAIL page: ${e.message}`));
+  return { goto: (url) => page.goto(url, { timeout: 120_000 }), evaluate: (f, arg) => page.evaluate(f, arg), close: () => browser.close() };
+}
+
+/** name: "chromium" or "firefox". print(line): what the page writes to its console. */
 export function openBrowser(name, print) {
   if (name === "chromium") return openChromium(print);
+  if (name === "firefox") return openFirefox(print);
   throw new Error(`no browser is called '${name}'`);
 }

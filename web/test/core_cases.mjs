@@ -202,7 +202,7 @@ export async function runCases(t, print) {
       print(`ok   core.${name}`);
     } catch (e) {
       failed++;
-      print(`core.${name}: ${e.stack}\nFAIL core.${name}`);
+      print(`core.${name}: ${e.message}\n${e.stack}\nFAIL core.${name}`);
     }
   }
   print(`${all.length - failed} passed, ${failed} failed, 0 skipped`);
