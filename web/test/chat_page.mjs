@@ -22,8 +22,9 @@ const check = (ok, text, more = "") => {
 /** Runs in the page. Resolves with the answer and what the page says around it. */
 async function chat({ device, prompt, tokens, long }) {
   const $ = (s) => document.querySelector(s), text = (s) => [...document.querySelectorAll(s)].at(-1)?.textContent ?? "";
-  const until = async (f) => { // slow machines: the stage's own limit ends what never comes
-    while (!f()) await new Promise((r) => setTimeout(r, 20));
+  const until = async (what, f, seconds = 300) => {
+    for (const end = performance.now() + 1000 * seconds; !f(); await new Promise((r) => setTimeout(r, 20)))
+      if (performance.now() > end) throw new Error(`${what} did not come in ${seconds} s; the page says: ${document.body.innerText}`);
   };
   const set = (s, value, event) => {
     $(s).value = value;
@@ -33,29 +34,29 @@ async function chat({ device, prompt, tokens, long }) {
   const ask = async (words) => {
     set("#message", words, "input");
     key("Enter");
-    await until(() => $(".message.assistant.busy"));
+    await until("an answer's begin", () => $(".message.assistant.busy"));
   };
-  await until(() => $("#pick option"));
+  await until("the page", () => $("#pick option"), 60);
   set("#device", device, "change");
   const begin = performance.now();
   [...document.querySelectorAll("button")].find((b) => b.textContent === "Load").click();
-  await until(() => /^Loaded/.test(text(".note")) || $(".note.error"));
+  await until("the model", () => /^Loaded/.test(text(".note")) || $(".note.error"));
   const out = { note: text(".note"), loadMs: Math.round(performance.now() - begin) };
   if ($(".note.error")) return out;
   for (const [k, v] of [["temperature", 0], ["repetition_penalty", 1], ["max_tokens", tokens]]) set(`#${k}`, v, "input");
   await ask(prompt);
-  await until(() => !$(".busy"));
+  await until("the answer's end", () => !$(".busy"));
   out.answer = text(".message.assistant .text").trim();
   out.facts = text(".facts");
-  await until(() => text(".memory"));
+  await until("the memory in use", () => text(".memory"));
   out.memory = text(".memory");
   out.device = text(".device");
   if (!long) return out;
   set("#max_tokens", 400, "input");
   await ask(long);
-  await until(() => text(".message.assistant .text").length > 8);
+  await until("a long answer's begin", () => text(".message.assistant .text").length > 8);
   key("Escape");
-  await until(() => !$(".busy"));
+  await until("the answer's end", () => !$(".busy"));
   out.stopped = text(".facts");
   return out;
 }
