@@ -116,7 +116,7 @@ firefox firefox-smoke 400 smoke.mjs gpu
 firefox firefox-core 400 core_tests.mjs gpu
 stage build-site step 400 tools/site.sh site
 stage package suite 120 node web/test/package_node.mjs
-stage package-web suite 300 node web/test/package_browser.mjs
+stage package-web suite 600 node web/test/package_browser.mjs
 stage install suite 300 node web/test/package_install.mjs
 stage site suite 600 node web/test/site.mjs
 firefox firefox-site-cpu 300 chat_page.mjs cpu

@@ -13,7 +13,7 @@ import type { Estimate, Exports, ModelOptions, Progress } from "./types.js";
 
 export { FritError, type ErrorCode, type Shortage } from "./errors.js";
 export { type AdapterFacts } from "./hw_browser.js";
-export { Model } from "./model.js";
+export { HEAP, Model } from "./model.js";
 export { Sha256 } from "./sha256.js";
 export { BlobSource, ReadAhead, UrlSource, partName, type Source } from "./source.js";
 export type {

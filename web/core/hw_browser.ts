@@ -35,7 +35,7 @@ interface Step { pipeline: GPUComputePipeline; group: GPUBindGroup; x: number; y
 interface Program { label: string; steps: Step[] }
 interface Dev {
   id: number; state: State; error: Err; text: string; flags: number; limitBinding: number;
-  granted: number; closing: boolean; adapter?: GPUAdapter; device?: GPUDevice; layouts: Map<string, Layout>;
+  granted: number; refused: number; closing: boolean; adapter?: GPUAdapter; device?: GPUDevice; layouts: Map<string, Layout>;
   slots: Slot[]; timers: Timer[]; submitted: number; completed: number; asked: boolean;
 }
 
@@ -65,9 +65,10 @@ export class HwBrowser {
     return this.#dev()?.device;
   }
 
-  /** Bytes of buffers on that device that the browser has confirmed. */
-  granted(): number {
-    return this.#dev()?.granted ?? 0;
+  /** Bytes of buffers on that device: had, as the browser has confirmed, and of the one that it refused. */
+  bytes(): { granted: number; refused: number } {
+    const { granted = 0, refused = 0 } = this.#dev() ?? {};
+    return { granted, refused };
   }
 
   #dev(): Dev | undefined {
@@ -188,7 +189,7 @@ export class HwBrowser {
     if (!this.#gpu) return 0;
     const dev: Dev = {
       id: 0, state: State.Opening, error: Err.None, text: "", flags, limitBinding: limit,
-      granted: 0, closing: false, layouts: new Map(), slots: [], timers: [], submitted: 0, completed: 0, asked: false,
+      granted: 0, refused: 0, closing: false, layouts: new Map(), slots: [], timers: [], submitted: 0, completed: 0, asked: false,
     };
     dev.id = this.#new(dev);
     this.#track(this.#request(dev, this.#gpu, index), () => {}, (e) =>
@@ -277,12 +278,16 @@ export class HwBrowser {
           GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC,
       });
     } catch (e) {
+      dev.refused ||= size;
       this.#note(dev, Err.DeviceNomem, `buffer '${label}': ${size} bytes: ${words(e)}`);
     }
     const made: Buf | undefined = buf && { dev, buf, size, had: false };
     this.#track(device.popErrorScope(), (e) => {
-      if (e) return this.#note(dev, Err.DeviceNomem, `buffer '${label}': ${size} bytes of device memory are not to be had`);
-      if (!made) return;
+      if (e) {
+        dev.refused ||= size;
+        return this.#note(dev, Err.DeviceNomem, `buffer '${label}': ${size} bytes of device memory are not to be had`);
+      }
+      if (!made || dev.refused) return; // those asked for after it say nothing
       made.had = true;
       dev.granted += made.size;
     }, () => {});

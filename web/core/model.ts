@@ -159,7 +159,9 @@ export class Model {
     } catch {
       return e;
     }
-    const limit = this.onGpu ? this.#core.hw.granted() : this.#core.heapBytes;
+    const { granted, refused } = this.#core.hw.bytes();
+    const limit = this.onGpu ? granted : this.#core.heapBytes;
+    if (this.onGpu) needed = Math.max(needed, granted + refused); // while loading a little more than after it
     return new FritError(e.code, `${e.message}; the model needs about ${mib(needed)}, and ${mib(limit)} were to be had`,
       { cause: e, shortage: { needed, limit } });
   }

@@ -38,21 +38,24 @@ function sparse(name, size, pieces) {
   const { head: h, data } = shifted(tiny, 5 * GIB), at = h.length + 5 * GIB;
   sparse("large.gguf", at + data.length, [[0, h], [at, data]]);
 }
-/** A header of a model whose feed-forward matrices have `width` columns of 64 f32. */
-function wide(name, width, type = 0) {
-  const f = parse(tiny), block = { 0: [1, 4], 2: [32, 18] };
+/** The tiny model with f32 feed-forward matrices `width` wide in each of `blocks` blocks: a head and zeros. */
+function wide(name, width, blocks) {
+  const f = parse(tiny), number32 = (n) => number(4, n);
+  const blk = (i) => f.tensors.filter((t) => t.name.startsWith("blk.0.")).map((t) => ({ ...t, name: t.name.replace(".0.", `.${i}.`) }));
+  const all = [...f.tensors.filter((t) => !/^blk/.test(t.name)), ...Array.from({ length: blocks }, (_, i) => blk(i)).flat()];
   let off = 0;
-  const tensors = f.tensors.map((t) => {
-    const ffn = /ffn_(gate|up|down)/.test(t.name), [n, bytes] = block[ffn ? type : t.type];
+  const tensors = all.map((t) => {
+    const ffn = /ffn_(gate|up|down)/.test(t.name), type = ffn ? 0 : t.type;
     const dims = !ffn ? t.dims : /down/.test(t.name) ? [width, t.dims[1]] : [t.dims[0], width];
-    const here = off;
-    off += Math.ceil(dims.reduce((a, b) => a * b) / n * bytes / 32) * 32;
-    return { ...t, dims, type: ffn ? type : t.type, off: here };
+    const size = dims.reduce((x, y) => x * y) * (type ? 18 / 32 : 4), here = off;
+    off += Math.ceil(size / 32) * 32;
+    return { ...t, dims, type, off: here };
   });
-  const keys = f.keys.map(([k, v]) => [k, k.endsWith("feed_forward_length") ? number(4, width) : v]);
-  const h = head({ keys, tensors });
+  const change = { "llama.feed_forward_length": width, "llama.block_count": blocks };
+  const h = head({ tensors, keys: f.keys.map(([k, v]) => [k, change[k] ? number32(change[k]) : v]) });
   sparse(name, h.length + off, [[0, h]]);
 }
+wide("wide.gguf", 1 << 20, 6); // 4.5 GiB, activations over a buffer's limit
 
 const served = [];
 const server = await startServer({ folder: dir, log: ({ path: p, range: r }) => {
@@ -239,6 +242,96 @@ const tests = {
     assert.ok(bytes < 64 << 20, `${bytes} bytes were fetched`);
     await page.setInputFiles("input", [file("large.gguf")]);
     assert.equal(await page.evaluate(() => answer(document.querySelector("input").files[0])), want);
+  },
+  async what_cannot_fit_is_refused_before_loading() {
+    const begin = served.length;
+    const r = await page.evaluate(async () => ({
+      cpu: await frit.estimate("/wide.gguf", { device: "cpu" }),
+      gpu: await frit.estimate("/wide.gguf", { device: "gpu" }),
+      loadCpu: await failure(frit.load("/wide.gguf", { device: "cpu", cache: false })),
+      loadGpu: await failure(frit.load("/wide.gguf", { device: "gpu", cache: false })),
+    }));
+    assert.ok(!r.cpu.fits && r.cpu.memory > 4 * GIB && /wasm heap/.test(r.cpu.why), r.cpu.why);
+    assert.ok(!r.gpu.fits && r.gpu.device === "gpu" && /over this device's limit of \d+/.test(r.gpu.why), r.gpu.why);
+    assert.deepEqual([r.loadCpu.class, r.loadCpu.code], ["LimitError", "limit"]);
+    assert.equal(r.loadCpu.needed, r.cpu.memory);
+    assert.ok(r.loadCpu.limit > 3 * GIB && r.loadCpu.limit < r.loadCpu.needed, r.loadCpu.message);
+    assert.equal(r.loadGpu.class, "LimitError");
+    const bytes = served.slice(begin).reduce((n, s) => n + s.bytes, 0);
+    assert.ok(bytes < 64 << 20, `${bytes} bytes were fetched`);
+  },
+  async gpu_out_of_memory() {
+    const r = await page.evaluate(async () => {
+      const alive = new Set(), { createBuffer, pushErrorScope, popErrorScope } = GPUDevice.prototype, scopes = [];
+      const destroy = GPUBuffer.prototype.destroy, end = GPUDevice.prototype.destroy;
+      let n = 0, at = Infinity, throws = false;
+      GPUDevice.prototype.createBuffer = function (d) {
+        if (throws && n + 1 === at) { n++; throw new RangeError("no room"); }
+        const b = createBuffer.call(this, d);
+        alive.add(b);
+        b.device = this;
+        return b;
+      };
+      GPUBuffer.prototype.destroy = function () { alive.delete(this); destroy.call(this); };
+      GPUDevice.prototype.destroy = function () { for (const b of alive) if (b.device === this) alive.delete(b); end.call(this); };
+      GPUDevice.prototype.pushErrorScope = function (filter) { scopes.push(filter); pushErrorScope.call(this, filter); };
+      GPUDevice.prototype.popErrorScope = async function () {
+        const mine = scopes.pop() === "out-of-memory" && ++n === at;
+        const e = await popErrorScope.call(this);
+        return mine ? new GPUOutOfMemoryError("forced") : e;
+      };
+      const out = { failures: [], left: [] };
+      const go = async () => {
+        n = 0;
+        out.failures.push(await failure(frit.load("/tiny.gguf", { device: "gpu", worker: false, cache: false })));
+        out.left.push(alive.size);
+      };
+      for (at of [1, 9]) await go();
+      throws = true;
+      at = 3;
+      await go();
+      at = Infinity;
+      const m = await frit.load("/tiny.gguf", { device: "gpu", worker: false, cache: false, precision: "f32" });
+      out.gpu = await text(m);
+      out.held = (await m.memory()).gpu;
+      await m.dispose();
+      out.left.push(alive.size);
+      out.cpu = await answer("/tiny.gguf", { cache: false, precision: "f32" });
+      out.estimate = await frit.estimate("/tiny.gguf", { device: "gpu" });
+      Object.assign(GPUDevice.prototype, { createBuffer, pushErrorScope, popErrorScope, destroy: end });
+      GPUBuffer.prototype.destroy = destroy;
+      return out;
+    });
+    for (const e of r.failures) {
+      assert.deepEqual([e.class, e.code], ["OutOfMemoryError", "device-out-of-memory"], e.message);
+      assert.ok(e.needed >= r.estimate.memory && e.limit >= 0 && e.limit < e.needed, JSON.stringify(e));
+      assert.match(e.message, /buffer '.+': \d+ bytes.*needs about \d+ MiB/);
+    }
+    assert.ok(r.failures[0].limit === 0 && r.failures[1].limit > 0, JSON.stringify(r.failures));
+    assert.deepEqual(r.left, [0, 0, 0, 0]);
+    assert.equal(r.gpu, r.cpu);
+    assert.ok(r.held > 0);
+  },
+  async gpu_out_of_memory_in_the_worker() {
+    const r = await page.evaluate(async () => {
+      const code = `const { popErrorScope } = GPUDevice.prototype; let n = 0;
+        GPUDevice.prototype.popErrorScope = async function () {
+          const e = await popErrorScope.call(this);
+          return ++n === 5 ? new GPUOutOfMemoryError("forced") : e;
+        };
+        await import("${location.origin}/package/src/worker.js"); postMessage("up");`;
+      const worker = new Worker(URL.createObjectURL(new Blob([code], { type: "text/javascript" })), { type: "module" });
+      await new Promise((up) => { worker.onmessage = up; });
+      const first = await failure(frit.load("/tiny.gguf", { device: "gpu", worker, cache: false }));
+      const m = await frit.load("/tiny.gguf", { device: "cpu", worker, cache: false }); // the same worker goes on
+      const said = await text(m);
+      await m.dispose();
+      worker.terminate();
+      return { first, said };
+    });
+    assert.equal(r.first.class, "OutOfMemoryError");
+    assert.ok(r.first.needed > r.first.limit, JSON.stringify(r.first));
+    assert.equal(r.said, want);
   },
 };
 

@@ -1,7 +1,7 @@
 // The engine as the Host drives it: the wasm core (web/core) with a model in it. A device that is lost
 // while text is made is opened again, and the text goes on from the tokens that are there.
 import {
-  Core, type AdapterFacts, type DeviceInfo as CoreDevice, type Model as CoreModel, type ModelOptions, type Piece,
+  Core, HEAP, type AdapterFacts, type DeviceInfo as CoreDevice, type Model as CoreModel, type ModelOptions, type Piece,
   type Sampling, type Source, type Usage,
 } from "../../core/core.js";
 import { makeError, throwIfAborted, toFritError, type FritError } from "./errors.js";
@@ -37,7 +37,7 @@ export async function estimateSource(core: Core, source: Source, o: { context?: 
     const { code, message } = toFritError(e, "io");
     if (code !== "limit" && code !== "unsupported") throw e;
     return {
-      name: source.name(0), size, architecture: "", context: 0, device: "cpu", weights: 0, kv: 0, memory: 0,
+      name: source.name(0), size, architecture: "", context: 0, device: o.device === "gpu" ? "gpu" : "cpu", weights: 0, kv: 0, memory: 0,
       fits: false, why: message,
     };
   }
@@ -45,7 +45,7 @@ export async function estimateSource(core: Core, source: Source, o: { context?: 
 
 function lacks(need: number, device: "gpu" | "cpu"): string {
   const mib = (n: number) => `${Math.ceil(n / 2 ** 20)} MiB`;
-  if (device === "cpu" && need > 3.5 * 2 ** 30) return `on the CPU it needs ${mib(need)}, and a wasm heap ends at 4096 MiB`;
+  if (device === "cpu" && need > HEAP) return `on the CPU it needs ${mib(need)}, and a wasm heap holds ${mib(HEAP)} of it`;
   // Browsers say at most 8 GiB, whatever there is: only less than that tells something.
   const ram = ((globalThis.navigator as { deviceMemory?: number } | undefined)?.deviceMemory ?? 8) * 2 ** 30;
   return ram < 8 * 2 ** 30 && need > 0.75 * ram ? `it needs ${mib(need)}, and this device has about ${mib(ram)} of memory` : "";

@@ -68,6 +68,7 @@ export class Host {
   /** What was stored and is not what it should be was deleted: once more, then, from its server. */
   async #load(o: LoadMessage, signal: AbortSignal, report: (p: Progress) => void): Promise<ModelInfo> {
     const stored = { any: false };
+    this.#disposed = false;
     try {
       return await this.#loadOnce(o, signal, report, stored);
     } catch (e) {
