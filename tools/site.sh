@@ -23,6 +23,8 @@ site() {
   [ -x web/site/node_modules/.bin/vite ] || npm ci --prefix web/site --no-audit --no-fund >&2 ||
     die "npm could not install the packages of web/site (its words are above)"
   model=$(tools/setup.sh model)
+  grep -q "\"sha256\": \"$(sha256sum "$model" | cut -d' ' -f1)\"" web/site/public/models.json ||
+    die "$model is not the file whose SHA-256 is in web/site/public/models.json"
   mkdir -p build/site/models
   rm -rf build/site/assets
   (cd web/site && npm run --silent build)

@@ -4,7 +4,7 @@
 //     node web/test/site.mjs [--shots FOLDER] [--quick] [TEST...]
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startServer } from "../../tools/web_server.mjs";
@@ -65,8 +65,14 @@ async function close(page, what) {
   long.push(...(await page.evaluate(() => window.longTasks)).map((ms) => ({ what, ms })));
   await page.close();
 }
-/** Tasks of the page's main thread while f runs: CPU time, for the machine may be busy with others. */
+/**
+ * Tasks of the page's main thread while f runs, by the clock and in CPU time of their own. On a machine where
+ * others wait for the cores, as here with a software GPU in the same browser, a task of a few milliseconds is
+ * put aside in its middle for as long as the others please: by the clock it is long, and no fault of the page.
+ * So a task is at fault by its own CPU time; by the clock too when the machine was calm.
+ */
 async function traced(page, what, f) {
+  const calm = loadavg()[0] < cpus().length / 2, before = await page.evaluate(() => window.longTasks.length);
   await browser.startTracing(page, { categories: ["toplevel"] });
   try {
     return await f();
@@ -74,7 +80,10 @@ async function traced(page, what, f) {
     const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
     const main = new Set(traceEvents.filter((e) => e.name === "thread_name" && e.args.name === "CrRendererMain").map((e) => `${e.pid}.${e.tid}`));
     const tasks = traceEvents.filter((e) => e.ph === "X" && e.tdur && main.has(`${e.pid}.${e.tid}`));
-    busy.push({ what, tasks: tasks.length, ms: Math.max(0, ...tasks.map((e) => e.tdur / 1000)) });
+    const most = (of) => Math.round(Math.max(0, ...tasks.map(of)) / 100) / 10;
+    const seen = (await page.evaluate(() => window.longTasks)).slice(before); // by the page's own observer
+    busy.push({ what, calm, tasks: tasks.length, cpu: most((e) => e.tdur), clock: most((e) => e.dur), observed: seen,
+      slow: tasks.filter((e) => e.tdur > LONG * 1000 || (calm && e.dur > LONG * 1000)).length });
   }
 }
 const section = (page, name) => page.click(`summary:has(h2:text-is("${name}"))`);
@@ -92,7 +101,7 @@ async function loaded(page, timeout = 120000) {
 async function ask(page, text) {
   await page.fill("#message", text);
   await page.press("#message", "Enter");
-  await page.waitForSelector(".message.assistant.busy", { state: "attached" });
+  await page.waitForSelector(".message.assistant", { state: "attached" });
 }
 const answered = (page, timeout = 180000) =>
   page.waitForFunction(() => !document.querySelector(".busy") && document.querySelector(".message.assistant"), null, { timeout });
@@ -147,7 +156,7 @@ const tests = {
     await loaded(page);
     check(served.slice(then).some((s) => s.bytes > 1000), "a file that changed is fetched again");
     await section(page, "Stored models");
-    await page.click(".stored li button.small");
+    await page.click(".stored li .acts button:last-child");
     await page.waitForFunction(() => !/tiny/.test(document.querySelector(".stored").textContent));
     check(true, "delete");
     await close(page, "second visit");
@@ -162,6 +171,11 @@ const tests = {
     const nameless = await page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea, a, summary")]
       .filter((e) => !e.closest("[hidden]") && !(e.getAttribute("aria-label") || e.labels?.length || e.textContent.trim())).map((e) => e.outerHTML));
     check(!nameless.length, "every control has a name", nameless.join());
+    await page.setViewportSize({ width: 390, height: 844 });
+    const wide = await page.evaluate(() => [document.documentElement, document.body, document.querySelector("header"), document.querySelector(".panel")]
+      .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.tagName));
+    check(!wide.length, "nothing is wider than a phone", wide.join());
+    await page.setViewportSize({ width: 1280, height: 800 });
     await page.click("button:text-is('Check')");
     await page.selectOption("#pick", "url");
     await page.fill("#url", "models/tiny.gguf");
@@ -221,17 +235,26 @@ const tests = {
     check(part < size && stored > 0, "a closed tab leaves a part", kept);
     const then = fetched();
     await pick(page, { device: "cpu" });
-    await page.click("button:text-is('Load')");
-    await loaded(page);
+    await page.selectOption("#precision", "f32");
+    await traced(page, "loading SmolLM2", async () => {
+      await page.click("button:text-is('Load')");
+      await loaded(page);
+    });
     const rest = fetched() - then;
     check(rest < size - stored + 2 ** 20, "the next visit goes on from it", `${rest} of ${size} bytes fetched`);
+    check(/checked/.test(await page.textContent(".stored li")), "the download's SHA-256 was checked");
+    await page.click(".stored li .acts button:first-child");
+    await page.waitForFunction(() => /SHA-256 is as it should/.test(document.querySelector(".stored .note").textContent), null, { timeout: 60000 });
+    check(true, "a stored model is checked again");
     await section(page, "Settings");
     await page.fill("#temperature", "0");
     await page.fill("#repetition_penalty", "1");
     await page.fill("#max_tokens", "20");
     const prompt = "What is the capital of France?";
-    await ask(page, prompt);
-    await answered(page);
+    await traced(page, "SmolLM2's answer", async () => {
+      await ask(page, prompt);
+      await answered(page);
+    });
     const want = execFileSync(frit, ["chat", path(`build/site/models/${smol}`), "-p", prompt, "--max", "20",
       "--temp", "0", "--penalty", "1", "--device", "cpu", "--precision", "f32", "-q"],
       { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
@@ -243,6 +266,27 @@ const tests = {
     await answered(page, 20000);
     check(/stopped/.test(await page.textContent(".message.assistant:last-of-type .facts")), "Escape stops");
     await close(page, "SmolLM2");
+  },
+  /** For the documents. */
+  async pictures() {
+    if (!shots) return;
+    const page = await open();
+    await pick(page, { device: "cpu" });
+    await page.selectOption("#precision", "auto");
+    await page.click("button:text-is('Load')");
+    await loaded(page);
+    await section(page, "Device");
+    await section(page, "Stored models");
+    await ask(page, "Give me three uses of sand, as a list.");
+    await answered(page);
+    await page.evaluate(() => document.activeElement.blur());
+    await shot(page, "site-desktop");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.$eval(".log", (e) => { e.scrollTop = 0; });
+    await page.waitForTimeout(300);
+    await shot(page, "site-phone");
+    await page.close();
   },
   async offline() {
     const smolHere = !quick && existsSync(join(folder, "models", smol));
@@ -270,7 +314,7 @@ const tests = {
 
 const only = args.filter((a) => a in tests);
 for (const [name, run] of Object.entries(tests)) {
-  if ((quick && name === "smollm2") || (only.length && !only.includes(name))) continue;
+  if ((quick && (name === "smollm2" || name === "pictures")) || (only.length && !only.includes(name))) continue;
   const begin = Date.now();
   try {
     await run();
@@ -285,8 +329,10 @@ for (const [name, run] of Object.entries(tests)) {
 }
 check(!foreign.length, "no request to another origin", foreign.join());
 check(!errors.length, "no errors on the console", errors.join("; ").slice(0, 500));
-if (busy.length) check(busy.every((b) => b.tasks > 10 && b.ms <= LONG), `no task of the main thread takes over ${LONG} ms of CPU`, JSON.stringify(busy));
-console.log(`     by the clock, on this machine as busy as it is: ${JSON.stringify(long.filter((t) => t.ms > LONG))}`);
+if (busy.length) check(busy.every((b) => b.tasks > 10 && !b.slow), `no task of the main thread is over ${LONG} ms`, busy.map((b) =>
+  `${b.what}: ${b.tasks} tasks, ${b.cpu} ms of CPU and ${b.clock} ms by the clock at most${b.calm ? ", calm" : ""}`).join("; "));
+const seen = long.filter((t) => t.ms > LONG).map((t) => `${t.what} ${t.ms} ms`).join(", ");
+console.log(`     long tasks that the pages observed by the clock, on this machine as busy as it is: ${seen || "none"}`);
 await browser.close();
 await server.close();
 console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);

@@ -181,7 +181,8 @@ function describeDevice(d: CoreDevice, adapter: AdapterFacts | undefined, o: Mod
     if (o.device !== "cpu" && !webgpu) say("no-webgpu", "There is no WebGPU here: the CPU runs the model.");
     else if (o.device !== "cpu" && !adapter) say("no-adapter", "WebGPU offers no adapter: the CPU runs the model.");
     else if (o.device !== "cpu") say("software", "The only WebGPU adapter is itself software: the CPU runs the model directly.");
-    return { kind: "cpu", name: d.name, vendor: d.vendor, architecture: d.architecture, software: false, features: [], limits: {}, fallbacks };
+    return { kind: "cpu", name: d.name, vendor: d.vendor, architecture: d.architecture, software: false,
+      features: ["WebAssembly SIMD"], limits: {}, fallbacks };
   }
   if (!d.f16) say("no-f16", "No 16-bit floats: values are kept and computed in 32 bits.");
   if (!d.subgroups) say("no-subgroups", "No subgroups: sums go through workgroup memory.");

@@ -1,9 +1,11 @@
 // The conversation: messages, the answer as it comes, what it cost.
 import type { ChatMessage, CompletionUsage, FinishReason, Model } from "frit";
 import { ICONS, h, icon, num } from "./dom";
-import { say, t, type Key } from "./i18n";
-import { MarkdownView } from "./markdown";
+import { say, sayAll, t, type Key } from "./i18n";
 import { settings } from "./settings";
+
+/** Not needed to open the page, so it comes after that. */
+const markdown = () => import("./markdown");
 
 export class Chat {
   readonly element: HTMLElement;
@@ -21,6 +23,7 @@ export class Chat {
   #stick = true;
 
   constructor() {
+    setTimeout(() => void markdown(), 1000);
     this.#input = say(h("textarea", {
       rows: "1", id: "message", oninput: () => this.#grow(), onkeydown: (e: KeyboardEvent) => this.#key(e),
     }), "placeholder", "placeholder");
@@ -105,7 +108,6 @@ export class Chat {
     const model = this.model!, control = new AbortController();
     const body = h("div", { class: "text markdown" }), foot = h("div", { class: "foot" });
     const article = h("article", { class: "message assistant busy" }, say(h("h3", { class: "hidden" }), "assistant"), body, foot);
-    const view = new MarkdownView(body);
     body.addEventListener("grown", () => this.#follow());
     for (const old of this.#log.querySelectorAll(".retry")) old.remove();
     this.#log.append(article);
@@ -113,6 +115,7 @@ export class Chat {
     this.refresh();
     this.#spoken.textContent = t("answering");
     this.#follow();
+    const { MarkdownView } = await markdown(), view = new MarkdownView(body);
     let usage: CompletionUsage | undefined, finish: FinishReason | undefined, error: Error | undefined;
     try {
       const system = settings.system.trim();
@@ -141,20 +144,21 @@ export class Chat {
 
   #foot(foot: HTMLElement, text: string, usage?: CompletionUsage, finish?: FinishReason, error?: Error): void {
     if (error && error.name !== "AbortError") foot.append(h("p", { class: "error", role: "alert" }, `${t("failed")}: ${error.message}`));
-    const facts: string[] = [];
-    if (usage) {
-      facts.push(`${num(usage.extra.decode_tokens_per_s, 1)} ${t("perSecond")}`);
-      facts.push(`${t("firstToken")} ${num(usage.extra.time_to_first_token_s, 2)} s`);
-      facts.push(`${num(usage.completion_tokens)} ${t("tokens")}`);
-    }
-    if (error?.name === "AbortError") facts.push(t("stopped"));
-    if (finish === "length") facts.push(t("length"));
+    const facts = () => [
+      ...(usage ? [
+        `${num(usage.extra.decode_tokens_per_s, 1)} ${t("perSecond")}`,
+        `${t("firstToken")} ${num(usage.extra.time_to_first_token_s, 2)} s`,
+        `${num(usage.completion_tokens)} ${t("tokens")}`,
+      ] : []),
+      ...(error?.name === "AbortError" ? [t("stopped")] : []),
+      ...(finish === "length" ? [t("length")] : []),
+    ].join(" · ");
     const copy = say(h("button", { class: "small", type: "button", onclick: async () => {
       await navigator.clipboard.writeText(text).catch(() => {});
       this.#spoken.textContent = t("copied");
     } }, icon(ICONS.copy)), "copy", "aria-label");
     const retry = say(h("button", { class: "small retry", type: "button", onclick: () => this.#retry() }, icon(ICONS.retry)), "retry", "aria-label");
-    foot.append(copy, retry, h("span", { class: "facts" }, facts.join(" · ")));
+    foot.append(copy, retry, sayAll(h("span", { class: "facts" }), facts));
   }
 
   #retry(): void {

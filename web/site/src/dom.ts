@@ -37,6 +37,7 @@ export const ICONS = {
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   menu: "M4 7h16M4 12h16M4 17h16",
   close: "M6 6l12 12M18 6 6 18",
+  check: "M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13",
   edit: "M12 5v14M5 12h14",
   file: "M14 3H6v18h12V7zM14 3v4h4",

@@ -19,12 +19,16 @@ const en = {
   answered: "Answer", failed: "Something went wrong", skip: "Skip to the message box", answering: "Answering", light: "Light", dark: "Dark",
   theme: "Theme", name: "Name", vendor: "Vendor", software: "Software adapter", yes: "yes", no: "no", try1: "Explain why the sky is blue.",
   try2: "Write a haiku about glass.", try3: "List three uses of sand.",
+  precision: "Precision", f32: "Exact (f32)", verify: "Check SHA-256", verifying: "Checking", checked: "checked",
+  asExpected: "its SHA-256 is as it should be", firstCheck: "its SHA-256 was computed and is kept for the next check",
+  damaged: "it was damaged and has been deleted; load it again to fetch it",
+  smaller: "A smaller model, a shorter context or the other device may do.",
 };
 const es: typeof en = {
   tagline: "Un modelo de lenguaje que funciona en esta pestaña. Nada de lo que escribas sale de ella.",
   model: "Modelo", which: "Cuál", system_theme: "Sistema", builtin: "Incluido", fromUrl: "Desde una URL", fromFile: "Desde un archivo", url: "Dirección de un archivo GGUF",
   choose: "Elegir un archivo GGUF", drop: "o suéltalo en cualquier parte de la página", check: "Comprobar", load: "Cargar",
-  cancel: "Cancelar", unload: "Descargar de memoria", loaded: "Cargado", device: "Dispositivo", auto: "Automático", cpu: "CPU",
+  cancel: "Cancelar", unload: "Quitar", loaded: "Cargado", device: "Dispositivo", auto: "Automático", cpu: "CPU",
   gpu: "GPU", context: "Contexto (tokens)", keep: "Guardar en este navegador", settings: "Ajustes", system: "Instrucción del sistema",
   temperature: "Temperatura", top_p: "Top p", top_k: "Top k (0: sin límite)", min_p: "Min p",
   repetition_penalty: "Penalización por repetición", max_tokens: "Respuesta, máximo",
@@ -40,6 +44,10 @@ const es: typeof en = {
   answering: "Respondiendo", light: "Claro", dark: "Oscuro", theme: "Tema", name: "Nombre", vendor: "Fabricante",
   software: "Adaptador por software", yes: "sí", no: "no", try1: "Explica por qué el cielo es azul.",
   try2: "Escribe un haiku sobre el vidrio.", try3: "Di tres usos de la arena.",
+  precision: "Precisión", f32: "Exacta (f32)", verify: "Comprobar SHA-256", verifying: "Comprobando", checked: "comprobado",
+  asExpected: "su SHA-256 es el debido", firstCheck: "su SHA-256 se ha calculado y queda para la próxima comprobación",
+  damaged: "estaba dañado y se ha borrado; cárgalo otra vez para descargarlo",
+  smaller: "Quizá sirva un modelo más pequeño, un contexto más corto o el otro dispositivo.",
 };
 
 export const ES_FALLBACKS: Record<Fallback["code"], string> = {
@@ -68,6 +76,13 @@ export function say<E extends Element>(e: E, key: Key, where?: string): E {
   const set = (x: Element) => (where ? x.setAttribute(where, t(key)) : (x.textContent = t(key)));
   set(e);
   live.push({ node: new WeakRef(e), set });
+  return e;
+}
+
+/** The same with a text that is made of several. */
+export function sayAll<E extends Element>(e: E, text: () => string): E {
+  e.textContent = text();
+  live.push({ node: new WeakRef(e), set: (x) => (x.textContent = text()) });
   return e;
 }
 

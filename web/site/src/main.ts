@@ -101,8 +101,9 @@ document.addEventListener("dragleave", (e) => { if (!e.relatedTarget) document.b
 document.addEventListener("drop", (e) => {
   e.preventDefault();
   document.body.classList.remove("dropping");
-  picker.take(e.dataTransfer?.files[0]);
+  picker.take(e.dataTransfer?.files);
 });
+chat.refresh();
 const layout = () => {
   document.body.classList.remove("panel-open");
   panel.inert = phone.matches;

@@ -1,4 +1,5 @@
-// Markdown that grows: finished blocks are rendered once, only the last one again and again.
+// Markdown that grows: finished blocks are rendered once, only the last one again and again, and that
+// for no more than a fifth of the time, however long it is.
 // Nothing that loads by itself (images, styles, frames) gets through.
 import DOMPurify from "dompurify";
 import { marked } from "marked";
@@ -26,6 +27,8 @@ export class MarkdownView {
   #tail = document.createElement("div");
   #tailText = "";
   #frame = 0;
+  #timer = 0;
+  #rest = 0; // no rendering before this moment
 
   constructor(private into: HTMLElement) {
     into.replaceChildren(this.#done, this.#tail);
@@ -34,13 +37,17 @@ export class MarkdownView {
   push(piece: string): void {
     this.text += piece;
     this.#tailText += piece;
-    this.#frame ||= requestAnimationFrame(() => this.flush());
+    if (this.#frame || this.#timer) return;
+    const wait = this.#rest - performance.now(), draw = () => { this.#frame = requestAnimationFrame(() => this.flush()); };
+    if (wait <= 0) draw();
+    else this.#timer = setTimeout(() => { this.#timer = 0; draw(); }, wait);
   }
 
   flush(): void {
     cancelAnimationFrame(this.#frame);
-    this.#frame = 0;
-    const blocks = marked.lexer(this.#tailText);
+    clearTimeout(this.#timer);
+    this.#frame = this.#timer = 0;
+    const begin = performance.now(), blocks = marked.lexer(this.#tailText);
     const finished = blocks.slice(0, -1).map((b) => b.raw).join("");
     if (finished) {
       this.#done.append(render(finished));
@@ -48,5 +55,7 @@ export class MarkdownView {
     }
     this.#tail.replaceChildren(render(this.#tailText));
     this.into.dispatchEvent(new Event("grown"));
+    const end = performance.now();
+    this.#rest = end + 4 * (end - begin);
   }
 }

@@ -1,10 +1,13 @@
 // The side panel: which model, on which device, with which settings; what is stored.
-import { cache, estimate, load, type DeviceInfo, type Fallback, type FritError, type Model, type ModelSource, type Progress } from "frit";
+import {
+  IntegrityError, LimitError, OutOfMemoryError, cache, estimate, load, type DeviceInfo, type Fallback, type FritError, type Model,
+  type ModelSource, type Progress,
+} from "frit";
 import { ICONS, bytes, h, icon, num } from "./dom";
-import { ES_FALLBACKS, language, say, t, type Key } from "./i18n";
+import { ES_FALLBACKS, language, say, sayAll, t, type Key } from "./i18n";
 import { settings } from "./settings";
 
-interface BuiltIn { name: string; url: string; size: number }
+interface BuiltIn { name: string; url: string; size: number; sha256: string }
 
 export class ModelPanel {
   readonly element: HTMLElement;
@@ -12,11 +15,11 @@ export class ModelPanel {
   onModel: (m: Model | null) => void = () => {};
   #model: Model | null = null;
   #loading: AbortController | null = null;
-  #file: File | null = null;
+  #files: File[] = []; // one, or the parts of one
   #builtIn: BuiltIn[] = [];
   #pick = h("select", { id: "pick", onchange: () => this.#picked() });
   #url: HTMLInputElement;
-  #fileInput = h("input", { type: "file", id: "file", accept: ".gguf", onchange: () => this.take(this.#fileInput.files?.[0]) });
+  #fileInput = h("input", { type: "file", id: "file", accept: ".gguf", multiple: true, onchange: () => this.take(this.#fileInput.files) });
   #fileName = h("span", { class: "muted" });
   #urlRow: HTMLElement;
   #fileRow: HTMLElement;
@@ -25,7 +28,8 @@ export class ModelPanel {
   #unload: HTMLButtonElement;
   #bar = h("progress", { max: "1", value: 0, "aria-labelledby": "phase" });
   #phase = h("span", { id: "phase", role: "status" });
-  #note = h("p", { class: "note", role: "status" });
+  #text = (): string => "";
+  #note = sayAll(h("p", { class: "note", role: "status" }), () => this.#text());
   #shown = "";
 
   constructor() {
@@ -38,11 +42,14 @@ export class ModelPanel {
     this.#loadButton = button("load", "primary", () => void this.load());
     this.#cancel = button("cancel", "", () => this.#loading?.abort());
     this.#unload = button("unload", "", () => void this.unload());
-    const device = h("select", { id: "device", onchange: () => {
-      settings.device = device.value as typeof settings.device;
-      settings.save();
-    } }, ...(["auto", "gpu", "cpu"] as const).map((k) => say(h("option", { value: k }), k)));
-    device.value = settings.device;
+    const choice = <K extends "device" | "precision">(id: K, names: readonly (Key & (typeof settings)[K])[]) => {
+      const select = h("select", { id, onchange: () => {
+        settings[id] = select.value as (typeof settings)[K];
+        settings.save();
+      } }, ...names.map((k) => say(h("option", { value: k }), k)));
+      select.value = settings[id];
+      return h("div", { class: "field" }, say(h("label", { for: id }), id), select);
+    };
     const context = h("input", { id: "context", type: "number", min: "256", max: "131072", step: "256", value: settings.context ?? "",
       oninput: () => {
         settings.context = context.value ? Math.max(16, context.valueAsNumber) : null;
@@ -55,7 +62,7 @@ export class ModelPanel {
     this.element = h("div", { class: "fields" },
       h("div", { class: "field wide" }, say(h("label", { for: "pick" }), "which"), this.#pick),
       this.#urlRow, this.#fileRow,
-      h("div", { class: "field" }, say(h("label", { for: "device" }), "device"), device),
+      choice("device", ["auto", "gpu", "cpu"]), choice("precision", ["auto", "f32"]),
       h("div", { class: "field" }, say(h("label", { for: "context" }), "context"), context),
       h("div", { class: "field wide check" }, keep, say(h("label", { for: "keep" }), "keep")),
       h("div", { class: "buttons wide" }, this.#loadButton, this.#cancel, this.#unload, button("check", "", () => void this.#check())),
@@ -64,11 +71,12 @@ export class ModelPanel {
     this.#refresh();
   }
 
-  /** Chooses a file, from the button or a drop. */
-  take(file: File | null | undefined): void {
-    if (!file) return;
-    this.#file = file;
-    this.#fileName.textContent = `${file.name} (${bytes(file.size)})`;
+  /** Chooses a file, or the parts of one, from the button or a drop. */
+  take(files: FileList | null | undefined): void {
+    if (!files?.length) return;
+    this.#files = [...files].sort((a, b) => (a.name < b.name ? -1 : 1)); // NAME-00001-of-0000N.gguf
+    const size = this.#files.reduce((n, f) => n + f.size, 0), more = this.#files.length > 1 ? ` + ${this.#files.length - 1}` : "";
+    this.#fileName.textContent = `${this.#files[0].name}${more} (${bytes(size)})`;
     this.#pick.value = "file";
     this.#picked();
   }
@@ -87,21 +95,20 @@ export class ModelPanel {
     if (this.#loading || !(source = this.#source())) return;
     await this.unload();
     const control = (this.#loading = new AbortController());
-    this.#note.textContent = "";
+    this.#say(() => "");
     this.#progress(null);
     this.#refresh();
     try {
       this.#model = await atMost(settings.context, (context) => load(source, {
-        device: settings.device, context, cache: settings.keep, signal: control.signal,
+        device: settings.device, precision: settings.precision, context, cache: settings.keep, signal: control.signal,
         onProgress: (p) => this.#progress(p),
       }));
       if (settings.keep) void cache.persist();
-      this.#note.textContent = `${t("loaded")}: ${this.#model.info.name}, ${bytes(this.#model.info.size)}`;
-      this.#note.className = "note";
+      const { name, size } = this.#model.info;
+      this.#say(() => `${t("loaded")}: ${name}, ${bytes(size)}`);
     } catch (e) {
-      const aborted = (e as Error).name === "AbortError";
-      this.#note.textContent = aborted ? t("stopped") : (e as Error).message;
-      this.#note.className = aborted ? "note" : "note error";
+      if ((e as Error).name === "AbortError") this.#say(() => t("stopped"));
+      else this.#say(() => words(e as Error), true);
     }
     this.#loading = null;
     this.#refresh();
@@ -114,7 +121,7 @@ export class ModelPanel {
     this.#model = null;
     this.onModel(null);
     await model.dispose();
-    this.#note.textContent = "";
+    this.#say(() => "");
     this.#refresh();
   }
 
@@ -135,8 +142,11 @@ export class ModelPanel {
 
   #source(): ModelSource | null {
     const v = this.#pick.value;
-    if (v === "file") return this.#file ?? (this.#fileInput.click(), null);
-    if (v !== "url") return new URL(this.#builtIn[Number(v)].url, location.href);
+    if (v === "file") return this.#files.length ? this.#files : (this.#fileInput.click(), null);
+    if (v !== "url") {
+      const { url, sha256 } = this.#builtIn[Number(v)];
+      return { url: new URL(url, location.href), sha256 };
+    }
     if (URL.canParse(this.#url.value.trim(), location.href) && this.#url.value.trim()) return new URL(this.#url.value.trim(), location.href);
     this.#url.focus();
     return null;
@@ -145,23 +155,27 @@ export class ModelPanel {
   async #check(): Promise<void> {
     const source = this.#source();
     if (!source || this.#loading) return;
-    this.#note.className = "note";
-    this.#note.textContent = "…";
+    this.#say(() => "…");
     try {
       const e = await atMost(settings.context, (context) => estimate(source, { device: settings.device, context }));
-      this.#note.textContent = `${e.name}: ${bytes(e.size)}, ${t("needs")} ${bytes(e.memory)}. ` +
-        (e.fits ? `${t("fits")}.` : `${t("fitsNot")}: ${e.why}.`);
+      this.#say(() => (e.memory ? `${e.name}: ${bytes(e.size)}, ${t("needs")} ${bytes(e.memory)}. ` : `${e.name}: ${bytes(e.size)}. `) +
+        (e.fits ? `${t("fits")}.` : `${t("fitsNot")}: ${e.why}.`));
     } catch (e) {
-      this.#note.className = "note error";
-      this.#note.textContent = (e as Error).message;
+      this.#say(() => words(e as Error), true);
     }
+  }
+
+  #say(text: () => string, bad = false): void {
+    this.#text = text;
+    this.#note.className = bad ? "note error" : "note";
+    this.#note.textContent = text();
   }
 
   #progress(p: Progress | null): void {
     const sized = p && p.total > 0;
     if (sized) this.#bar.value = p.done / p.total;
     else this.#bar.removeAttribute("value");
-    const name = t(p ? p.phase : "opening");
+    const name = t(!p ? "opening" : p.phase === "verify" ? "verifying" : p.phase);
     const size = !sized ? "" : p.phase === "compile" ? `${num(p.done)} / ${num(p.total)}` : `${bytes(p.done)} / ${bytes(p.total)}`;
     const text = `${name} ${size}`;
     if (text !== this.#shown) this.#phase.textContent = this.#shown = text;
@@ -185,6 +199,12 @@ function atMost<T>(wish: number | null, f: (context: number | undefined) => Prom
   });
 }
 
+/** An error's own sentence, and what can be done about it. */
+function words(e: Error): string {
+  const more = e instanceof OutOfMemoryError || e instanceof LimitError ? ` ${t("smaller")}` : "";
+  return `${e.message}.${more}`.replace(/([.!?])\.( |$)/, "$1$2");
+}
+
 /** In the page's language; the package's own words are English. */
 function fallbackText(f: Fallback): string {
   return language() === "es" ? ES_FALLBACKS[f.code] : f.text;
@@ -194,32 +214,68 @@ function fallbackText(f: Fallback): string {
 export function devicePanel(d: DeviceInfo | null): HTMLElement {
   if (!d) return say(h("p", { class: "muted" }), "noDevice");
   const row = (k: Key, v: string) => [say(h("dt"), k), h("dd", {}, v)];
-  const limits = Object.entries(d.limits).flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, num(v))]);
+  const limits = Object.entries(d.limits).flatMap(([k, v]) => [
+    h("dt", {}, ...k.split(/(?=[A-Z])/).flatMap((part) => [part, h("wbr")])), h("dd", {}, num(v))]);
   return h("div", { class: "device" },
     h("dl", {}, ...row("device", d.kind === "gpu" ? t("gpu") : t("cpu")), ...row("name", d.name || "-"),
       ...(d.vendor ? row("vendor", d.vendor) : []), ...(d.kind === "gpu" ? row("software", t(d.software ? "yes" : "no")) : []),
-      ...row("features", d.features.join(", ") || "-")),
+      ...(d.features.length ? row("features", d.features.join(", ")) : [])),
     say(h("h3"), "fallbacks"),
     d.fallbacks.length ? h("ul", {}, ...d.fallbacks.map((f) => h("li", {}, fallbackText(f)))) : say(h("p", { class: "muted" }), "noFallbacks"),
     limits.length ? h("details", {}, say(h("summary"), "limits"), h("dl", { class: "limits" }, ...limits)) : null);
 }
 
-/** What is stored, with a button to delete each and one to load it. */
+/** What is stored, with buttons to check and to delete each, and one to load it. */
 export class CachePanel {
   readonly element = h("div", { class: "stored" });
-  constructor(private open: (url: string) => void) {}
+  #list = h("div");
+  #said = h("p", { class: "note", role: "status" });
+  #checking: AbortController | null = null;
+  constructor(private open: (url: string) => void) {
+    this.element.append(this.#list, this.#said);
+  }
 
   async refresh(): Promise<void> {
     const [list, use] = await Promise.all([cache.list(), cache.usage()]);
+    const button = (key: Key, path: string, name: string, f: () => void, disabled = false) => h("button", {
+      class: "small", type: "button", disabled, "aria-label": `${t(key)}: ${name}`, title: t(key), onclick: f,
+    }, icon(path));
     const row = (m: (typeof list)[number]) => h("li", {},
       h("button", { class: "link", type: "button", title: m.url, onclick: () => this.open(m.url) }, m.name),
-      h("span", { class: "muted" }, m.complete ? bytes(m.size) : `${bytes(m.stored)} / ${bytes(m.size)}, ${t("partial")}`),
-      h("button", { class: "small", type: "button", "aria-label": `${t("remove")}: ${m.name}`, onclick: async () => {
-        await cache.delete(m.url);
-        await this.refresh();
-      } }, icon(ICONS.trash)));
-    this.element.replaceChildren(
+      h("span", { class: "muted" }, !m.complete ? `${bytes(m.stored)} / ${bytes(m.size)}, ${t("partial")}`
+        : `${bytes(m.size)}${m.sha256 ? `, ${t("checked")}` : ""}`),
+      h("span", { class: "acts" },
+        button("verify", ICONS.check, m.name, () => void this.#verify(m.url, m.name), !m.complete),
+        button("remove", ICONS.trash, m.name, () => void this.#remove(m.url))));
+    this.#list.replaceChildren(
       list.length ? h("ul", {}, ...list.map(row)) : say(h("p", { class: "muted" }), "empty"),
       h("p", { class: "muted" }, `${t("used")}: ${bytes(use.used)} / ${bytes(use.quota)}`));
+  }
+
+  async #remove(url: string): Promise<void> {
+    this.#say("");
+    await cache.delete(url);
+    await this.refresh();
+  }
+
+  /** The file's SHA-256 against the one that is known. */
+  async #verify(url: string, name: string): Promise<void> {
+    this.#checking?.abort();
+    const control = (this.#checking = new AbortController());
+    this.#say(`${t("verifying")} ${name}…`);
+    try {
+      const r = await cache.verify(url, { signal: control.signal, onProgress: (p) =>
+        this.#say(`${t("verifying")} ${name}: ${num(100 * p.done / p.total)} %`) });
+      this.#say(`${name}: ${t(r.compared ? "asExpected" : "firstCheck")}`);
+    } catch (e) {
+      if ((e as Error).name === "AbortError") return;
+      this.#say(e instanceof IntegrityError ? `${name}: ${t("damaged")}` : (e as Error).message, true);
+    }
+    await this.refresh();
+  }
+
+  #say(text: string, bad = false): void {
+    this.#said.className = bad ? "note error" : "note";
+    if (this.#said.textContent !== text) this.#said.textContent = text;
   }
 }

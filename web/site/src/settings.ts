@@ -25,6 +25,7 @@ function stored(): Record<string, unknown> {
 class Settings {
   system = "";
   device: NonNullable<LoadOptions["device"]> = "auto";
+  precision: NonNullable<LoadOptions["precision"]> = "auto";
   context: number | null = 4096;
   keep = true;
   #numbers: Record<string, number | null> = {};
@@ -34,14 +35,15 @@ class Settings {
     for (const f of FIELDS) this.#numbers[f.key] = typeof s[f.key] === "number" ? (s[f.key] as number) : f.value;
     if (typeof s.system === "string") this.system = s.system;
     if (s.device === "cpu" || s.device === "gpu") this.device = s.device;
+    if (s.precision === "f32") this.precision = s.precision;
     if (typeof s.context === "number") this.context = s.context;
     if (s.keep === false) this.keep = false;
   }
 
   save(): void {
-    const { system, device, context, keep } = this;
+    const { system, device, precision, context, keep } = this;
     try {
-      localStorage.setItem("frit-settings", JSON.stringify({ ...this.#numbers, system, device, context, keep }));
+      localStorage.setItem("frit-settings", JSON.stringify({ ...this.#numbers, system, device, precision, context, keep }));
     } catch { /* storage is full or forbidden: settings last as long as the page */ }
   }
 
