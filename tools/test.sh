@@ -118,7 +118,7 @@ stage build-site step 400 tools/site.sh site
 stage package suite 120 node web/test/package_node.mjs
 stage package-web suite 600 node web/test/package_browser.mjs
 stage install suite 300 node web/test/package_install.mjs
-stage site suite 600 node web/test/site.mjs
+stage site suite 900 node web/test/site.mjs
 firefox firefox-site-cpu 300 chat_page.mjs cpu
 firefox firefox-site 900 chat_page.mjs gpu
 
