@@ -10,9 +10,9 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: native ## build, fetch a small chat model, watch it answer (PROMPT="...")
-	@model=$$(tools/setup.sh model) && build/native/frit chat "$$model" -p "$(PROMPT)" --stats
+	@model=$$(tools/setup.sh model) && build/native/frit chat "$$model" -p "$(PROMPT)" --temp 0 --max 300 --stats
 
-test: ## everything: CPU, both WebGPU libraries, sanitizers, CLI
+test: ## everything: CPU, both WebGPU libraries, sanitizers, CLI, browsers
 	@tools/setup.sh test
 	@tools/setup.sh model >/dev/null
 	@tools/test.sh
