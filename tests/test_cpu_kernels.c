@@ -13,6 +13,7 @@
 #include "kernels/cpu_isa.h"
 #include "kernels/quant.h"
 #include "test.h"
+#include "util_kernels.h"
 
 #define TOL (16 * 0x1p-24)
 
@@ -406,6 +407,97 @@ static void attention(void) {
   }
 }
 
+/* ---- what is not a number stays so ---- */
+
+static void all_nan(const char *what, const float *y, size_t n, bool nan) {
+  for (size_t i = 0; i < n; i++) {
+    if ((y[i] != y[i]) == nan) continue;
+    FAIL("%s at %s: [%zu] is %g", what, kernel_cpu_isa(), i, (double)y[i]);
+    return;
+  }
+}
+
+/* A NaN in row 1 of x; then in row 1 of the weights, by its scale. */
+static void nan_products(hw_cpu_pool *pool, const void *arg) {
+  enum { K = 512, N = 5, M = 3 };
+  const dtype t = *(const dtype *)arg;
+  const size_t row = (size_t)dtype_row_bytes(t, K);
+  float *wf = randoms(N * K, 1, 1), *x = randoms(M * K, 2, 1), *y = randoms(M * N, 3, 1);
+  uint8_t *w = mem_alloc(N * row);
+  REQUIRE(wf && x && y && w);
+  step_params many = {.n_tok = M}, one = {.n_tok = 1};
+  kernel_spec mm = {.op = KERNEL_MATMUL, .dim = {N, K, M, 0, N, N, 0}, .type = {t}};
+  kernel_spec mv = {.op = KERNEL_MATVEC, .dim = {N, K, 0, N, N, 0}, .type = {t}};
+  const kernel_spec embed = {.op = KERNEL_EMBED, .dim = {K, N, 1, 0}, .type = {t}};
+  for (size_t r = 0; r < N; r++) quant_quantize_row(t, wf + r * K, w + r * row, K);
+  for (int rounds = 0; rounds < 2; rounds++) {
+    mm.rounds = mv.rounds = rounds;
+    for (size_t at = K; at < 2 * K; at += 37) {
+      const float was = x[at];
+      x[at] = at % 2 ? NAN : -NAN;
+      run_fast(pool, &mm, (void *[MAX_BIND]){w, x, y, &many});
+      all_nan("matmul, row 0", y, N, false);
+      all_nan("matmul, row 1", y + N, N, true);
+      all_nan("matmul, row 2", y + 2 * N, N, false);
+      run_fast(pool, &mv, (void *[MAX_BIND]){w, x + K, y, &one});
+      all_nan("matvec", y, N, true);
+      x[at] = was;
+    }
+  }
+  kt_put_nan(t, w + row);
+  for (int rounds = 0; rounds < 2; rounds++) {
+    mm.rounds = mv.rounds = rounds;
+    run_fast(pool, &mm, (void *[MAX_BIND]){w, x, y, &many});
+    for (uint32_t i = 0; i < M * N; i++) all_nan("matmul by NaN", y + i, 1, i % N == 1);
+    run_fast(pool, &mv, (void *[MAX_BIND]){w, x, y, &one});
+    for (uint32_t i = 0; i < N; i++) all_nan("matvec by NaN", y + i, 1, i == 1);
+  }
+  run_fast(pool, &embed, (void *[MAX_BIND]){w, (uint32_t[]){1}, wf, &one});
+  all_nan("embed", wf, dtype_get(t)->n, true);
+  mem_free(w);
+  mem_free(y);
+  mem_free(x);
+  mem_free(wf);
+}
+
+/* A NaN in one key of many, in silu, in the norm. */
+static void nan_others(hw_cpu_pool *pool, const void *arg) {
+  enum { D = 32, M = 5, POS = 70 };
+  const bool half = *(const bool *)arg;
+  float *q = randoms(M * D, 1, 1), *k = randoms((POS + M) * D, 2, 1),
+        *v = randoms((POS + M) * D, 3, 1), *y = randoms(M * D, 4, 1);
+  REQUIRE(q && k && v && y);
+  k[9 * D + 3] = NAN;
+  for (size_t i = 0; half && i < (POS + M) * D; i++) {
+    ((uint16_t *)(void *)k)[i] = f32_to_f16(k[i]);
+    ((uint16_t *)(void *)v)[i] = f32_to_f16(v[i]);
+  }
+  const kernel_spec attention = {
+      .op = KERNEL_ATTENTION, .dim = {1, 1, D, M}, .f = {0.1f}, .type = {half ? DT_F16 : DT_F32}};
+  for (uint32_t n = 1; n <= M; n += M - 1) {
+    run_fast(pool, &attention,
+             (void *[MAX_BIND]){q, k, v, y, &(step_params){.pos = POS, .n_tok = n}});
+    all_nan("attention", y, n * D, true);
+  }
+  step_params one = {.n_tok = 1};
+  q[7] = NAN;
+  const kernel_spec silu = {.op = KERNEL_SILU_MUL, .dim = {D, 1}};
+  run_fast(pool, &silu, (void *[MAX_BIND]){q, v, y, &one});
+  for (uint32_t i = 0; i < D && !half; i++) all_nan("silu", y + i, 1, i == 7);
+  const kernel_spec norm = {.op = KERNEL_RMSNORM, .dim = {D, 1}};
+  run_fast(pool, &norm, (void *[MAX_BIND]){q, q, y, &one});
+  all_nan("rmsnorm", y, D, true);
+  mem_free(y);
+  mem_free(v);
+  mem_free(k);
+  mem_free(q);
+}
+
+static void nan_stays(void) {
+  for (int i = 0; i < TYPES; i++) each_level(nan_products, &types[i]);
+  for (int half = 0; half < 2; half++) each_level(nan_others, &(bool){half});
+}
+
 void suite_cpu_kernels(void) {
   RUN(matvec);
   RUN(matmul);
@@ -415,4 +507,5 @@ void suite_cpu_kernels(void) {
   RUN(rope);
   RUN(kv_append);
   RUN(attention);
+  RUN(nan_stays);
 }

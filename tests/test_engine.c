@@ -37,14 +37,6 @@ static engine *usual(void) {
   return shared;
 }
 
-/* The timeline is prompt[n] and nothing else has been run. */
-static bool start(session *s, const uint32_t *prompt, uint32_t n) {
-  err e = session_rewind(s, 0);
-  if (!e) e = session_feed(s, prompt, n);
-  if (e) FAIL("%s", err_text());
-  return !e;
-}
-
 /* `s` gives what `ref` gives: logits within tol of their size after the prompt, then the same
  * greedy tokens; where they part, the reference's logits must be that close. */
 static void same_output(const char *what, session *ref, session *s, uint32_t vocab, uint32_t n,
@@ -53,7 +45,7 @@ static void same_output(const char *what, session *ref, session *s, uint32_t voc
   uint32_t prompt[64], x[GEN] = {0}, y[GEN] = {0}, nx, ny;
   REQUIRE(vocab <= MAX_VOCAB && n <= 64);
   te_prompt(7, vocab, prompt, n);
-  if (!start(ref, prompt, n) || !start(s, prompt, n)) return;
+  if (!te_start(ref, prompt, n) || !te_start(s, prompt, n)) return;
   CHECK_OK(te_logits(ref, a));
   CHECK_OK(te_logits(s, b));
   double size = rms(a, vocab);
@@ -228,7 +220,7 @@ static void prefix_reuse(void) {
   uint32_t ids[60], a[GEN], b[GEN], n;
   CHECK_OK(session_new(en, &s));
   te_prompt(3, 320, ids, 60);
-  CHECK(start(s, ids, 60));
+  CHECK(te_start(s, ids, 60));
   CHECK_OK(te_generate(s, &greedy, GEN, a, &n));
   CHECK_EQ(session_get_stats(s).prompt_tokens, 60);
   CHECK_EQ(session_length(s), 60 + GEN);
@@ -257,10 +249,10 @@ static void stop_on(engine *en) {
   uint32_t ids[PROMPT], all[30], got[30], n = 0, k = 0, id;
   CHECK_OK(session_new(en, &s));
   te_prompt(5, 320, ids, PROMPT);
-  CHECK(start(s, ids, PROMPT));
+  CHECK(te_start(s, ids, PROMPT));
   CHECK_OK(te_generate(s, &greedy, 30, all, &n));
   CHECK_EQ(n, 30);
-  CHECK(start(s, ids, PROMPT));
+  CHECK(te_start(s, ids, PROMPT));
   for (int turn = 0; turn < 3; turn++) { /* three pieces of ten, each stopped */
     CHECK_OK(session_generate(s, &greedy, 0));
     uint32_t until = k + 10;
@@ -286,7 +278,7 @@ static void stop_on(engine *en) {
     for (int j = 0; j < 6; j++) CHECK_OK(session_poll(other, &ev, &id));
     session_free(other);
   }
-  CHECK(start(s, ids, PROMPT));
+  CHECK(te_start(s, ids, PROMPT));
   CHECK_OK(te_generate(s, &greedy, 30, got, &n));
   CHECK(memcmp(all, got, sizeof all) == 0);
   session_free(s);
@@ -314,7 +306,7 @@ static void sampling(void) {
 #define DRAW(out, ...)                                                                             \
   do {                                                                                             \
     sample_opts o_ = {__VA_ARGS__};                                                                \
-    CHECK(start(s, ids, PROMPT));                                                                  \
+    CHECK(te_start(s, ids, PROMPT));                                                               \
     CHECK_OK(te_generate(s, &o_, N, out, &n));                                                     \
     CHECK_EQ(n, N);                                                                                \
   } while (0)
@@ -457,7 +449,7 @@ static void steady_state(void) {
   for (int sampled = 0; sampled < 2; sampled++) {
     sample_opts o = {.temp = sampled ? 0.7f : 0, .penalty = sampled ? 1.1f : 0};
     uint64_t draw = run_plan(r, sampled ? PLAN_SAMPLE : PLAN_GREEDY, 1)->n_steps;
-    CHECK(start(s, ids, PROMPT));
+    CHECK(te_start(s, ids, PROMPT));
     CHECK_OK(session_generate(s, &o, 60));
     uint64_t calls = 0, live = 0;
     hw_counts c0 = {0};
@@ -508,9 +500,9 @@ static void two_engines(void) {
   for (int i = 0; i < 2; i++) {
     CHECK_OK(session_new(i ? b : a, &s[i]));
     te_prompt(2, 320, ids[i], PROMPT);
-    CHECK(start(s[i], ids[i], PROMPT));
+    CHECK(te_start(s[i], ids[i], PROMPT));
     CHECK_OK(te_generate(s[i], &greedy, GEN, alone[i], &n[i]));
-    CHECK(start(s[i], ids[i], PROMPT));
+    CHECK(te_start(s[i], ids[i], PROMPT));
     CHECK_OK(session_generate(s[i], &greedy, GEN));
     n[i] = 0;
   }
@@ -529,7 +521,7 @@ static void two_engines(void) {
   session_free(s[0]);
   engine_close(shared); /* the last case that uses it */
   shared = NULL;
-  CHECK(start(s[1], ids[1], PROMPT));
+  CHECK(te_start(s[1], ids[1], PROMPT));
   CHECK_OK(te_generate(s[1], &greedy, GEN, both[1], &n[1]));
   CHECK(memcmp(alone[1], both[1], sizeof alone[1]) == 0);
   session_free(s[1]);

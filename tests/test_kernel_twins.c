@@ -96,6 +96,26 @@ static void sample(reader *r) {
   }
 }
 
+/* The id of none where a logit is NaN or +infinity, wherever it is; an id where all are -infinity.
+ */
+static void not_numbers(void) {
+  enum { N = 50 };
+  const float bad[] = {NAN, -NAN, INFINITY};
+  step_params step = {.n_tok = 1, .top_k = 3, .temp = 1, .top_p = 1};
+  const kernel_spec greedy = {.op = KERNEL_ARGMAX, .dim = {N}};
+  const kernel_spec draw = {.op = KERNEL_SAMPLE, .dim = {N}};
+  for (uint32_t i = 0; i < N; i++) a.f[i] = -INFINITY;
+  twin(&greedy, (void *[]){&a, &got, &step});
+  CHECK_EQ(got.u[0], 0);
+  for (uint32_t i = 0; i < 3 * N; i++) {
+    for (uint32_t j = 0; j < N; j++) a.f[j] = j == i / 3 ? bad[i % 3] : (float)j;
+    twin(&greedy, (void *[]){&a, &got, &step});
+    CHECK_EQ(got.u[0], UINT32_MAX);
+    twin(&draw, (void *[]){&a, &got, &step});
+    CHECK_EQ(got.u[0], UINT32_MAX);
+  }
+}
+
 static void numpy_vectors(void) {
   reader r = {0};
   CHECK_OK(file_read(test_data("kernels/ops.bin"), 1 << 20, &r.text, &r.size));
@@ -109,4 +129,7 @@ static void numpy_vectors(void) {
   mem_free(r.text);
 }
 
-void suite_kernel_twins(void) { RUN(numpy_vectors); }
+void suite_kernel_twins(void) {
+  RUN(numpy_vectors);
+  RUN(not_numbers);
+}

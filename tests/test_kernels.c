@@ -251,6 +251,38 @@ static void argmax(void) {
   kt_run_all(cases, CASES);
 }
 
+static kt_case sample_case(uint32_t n, const float *logits, step_params step) {
+  step.n_tok = 1;
+  if (step.temp == 0) step.temp = 1;
+  if (step.top_p == 0) step.top_p = 1;
+  return (kt_case){
+      .spec = {.op = KERNEL_SAMPLE, .dim = {n}},
+      .step = step,
+      .bind = {{KT_FLOATS, 1, n, .data = logits}, {KT_POISON, 1, 1, .type = DT_U32}, {KT_STEP}},
+      .why = "a draw; near a boundary it may differ",
+      .seed = n};
+}
+
+/* Logits with a NaN of either sign, only NaN, and an infinity: both sides yield the id of none. */
+static void not_numbers(void) {
+  if (!test_open()) return;
+  enum { N = 1500, CASES = 5 };
+  static float l[CASES][N];
+  for (uint32_t i = 0; i < CASES; i++)
+    for (uint32_t j = 0; j < N; j++) l[i][j] = i == 4 ? -NAN : 9 * rng_f32(i, j);
+  l[0][300] = NAN;
+  l[1][N - 1] = bits_f32(0xFFC00001);
+  l[2][0] = bits_f32(0x7F800001); /* a signalling one */
+  l[3][700] = INFINITY;
+  kt_case greedy[CASES], draw[CASES];
+  for (uint32_t i = 0; i < CASES; i++) {
+    greedy[i] = argmax_case(N, l[i]);
+    draw[i] = sample_case(N, l[i], (step_params){.seed = i, .top_k = 1 + 60 * i, .temp = 2});
+  }
+  kt_run_all(greedy, CASES);
+  kt_run_all(draw, CASES);
+}
+
 static void penalize(void) {
   if (!test_open()) return;
   const uint32_t counts[] = {0, 1, 5, 63, 64, 200}, pos[] = {2, 133, 264};
@@ -275,18 +307,6 @@ static void remember(void) {
                                {KT_POISON, 7, 1, .type = DT_U32},
                                {KT_STEP}}});
   }
-}
-
-static kt_case sample_case(uint32_t n, const float *logits, step_params step) {
-  step.n_tok = 1;
-  if (step.temp == 0) step.temp = 1;
-  if (step.top_p == 0) step.top_p = 1;
-  return (kt_case){
-      .spec = {.op = KERNEL_SAMPLE, .dim = {n}},
-      .step = step,
-      .bind = {{KT_FLOATS, 1, n, .data = logits}, {KT_POISON, 1, 1, .type = DT_U32}, {KT_STEP}},
-      .why = "a draw; near a boundary it may differ",
-      .seed = n};
 }
 
 static void sample_settings(void) {
@@ -373,6 +393,7 @@ void suite_kernels(void) {
   RUN(kv_append);
   RUN(attention);
   RUN(argmax);
+  RUN(not_numbers);
   RUN(penalize);
   RUN(remember);
   RUN(sample_settings);

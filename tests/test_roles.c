@@ -336,6 +336,49 @@ static void silu_mul_pair(void) {
   }
 }
 
+/* Shares that are whole, uneven and past the end; the first of equal ones; logits that are not
+ * numbers. */
+static void argmax_split(void) {
+  static const uint32_t shapes[][2] = {{1, 1}, {255, 1}, {1000, 7}, {4097, 64}, {300, 256}};
+  enum { ROWS = 5, MOST = 4097 };
+  static float l[ROWS][MOST];
+  if (!test_open()) return;
+  for (uint32_t i = 0; i < 5; i++) {
+    const uint32_t n = shapes[i][0], parts = shapes[i][1];
+    kt_case cases[ROWS];
+    for (uint32_t row = 0; row < ROWS; row++) {
+      for (uint32_t j = 0; j < n; j++) l[row][j] = row < 2 ? 9 * rng_f32(row, j) : -(float)(j % 5);
+      if (row == 3) l[row][n / 2] = -NAN;
+      if (row == 4) l[row][n - 1] = INFINITY;
+      cases[row] = (kt_case){.spec = {.op = KERNEL_ARGMAX_PART, .dim = {n, parts}},
+                             .step = {.n_tok = 1},
+                             .bind = {{.fill = KT_FLOATS, .rows = 1, .cols = n, .data = l[row]},
+                                      {.rows = parts, .cols = 2, .type = DT_U32},
+                                      step_bind}};
+    }
+    kt_run_all(cases, ROWS);
+  }
+}
+
+/* Keys below, equal, and beyond what numbers have. */
+static void argmax_join(void) {
+  static const uint32_t rows[4][10] = {
+      {5, 1, 9, 44, 7, 3, 9, 20, 9, 60},
+      {0x007FFFFF, 8, 0x007FFFFF, 6, 0x007FFFFF, 7, 0x007FFFFF, 9, 0x007FFFFF, 6},
+      {0xC0000000, 0, 0x80000000, 1, 0x80000000, 2, 0xFF800000, 3, 0x80000000, 4},
+      {0xC0000000, 0, 0x80000000, 1, 0x80000000, 2, 0x80000000, 3, 0xFFFFFFFF, 4}};
+  if (!test_open()) return;
+  kt_case cases[4];
+  for (uint32_t i = 0; i < 4; i++)
+    cases[i] =
+        (kt_case){.spec = {.op = KERNEL_ARGMAX_JOIN, .dim = {5}},
+                  .step = {.n_tok = 1},
+                  .bind = {{.fill = KT_IDS, .rows = 5, .cols = 2, .type = DT_U32, .data = rows[i]},
+                           {.rows = 1, .cols = 1, .type = DT_U32},
+                           step_bind}};
+  kt_run_all(cases, 4);
+}
+
 void suite_roles(void) {
   RUN(mv_types);
   RUN(mv_shapes);
@@ -347,4 +390,6 @@ void suite_roles(void) {
   RUN(matmul_roles);
   RUN(rope_append);
   RUN(silu_mul_pair);
+  RUN(argmax_split);
+  RUN(argmax_join);
 }

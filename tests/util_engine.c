@@ -8,6 +8,7 @@
 #include "base/math.h"
 #include "test.h"
 #include "util_hw.h"
+#include "util_kernels.h"
 
 static const double limit = 600; /* seconds; software adapters on busy machines are slow */
 
@@ -31,6 +32,30 @@ const char *te_model(const synth_desc *d) {
   if (!e) return path;
   FAIL("synth_write: %s", err_text());
   return NULL;
+}
+
+void te_write(const char *file, const char *tensor, uint64_t off, const void *bytes, size_t n) {
+  gguf *g = NULL;
+  err e = gguf_open(file, &g);
+  const gguf_tensor *t = e ? NULL : gguf_tensor_find(g, tensor);
+  FILE *f = t ? fopen(file, "r+b") : NULL;
+  bool ok = f && !fseek(f, (long)(t->file_off + off), SEEK_SET) && fwrite(bytes, 1, n, f) == n;
+  if (f) ok = !fclose(f) && ok;
+  if (!ok) FAIL("%s: '%s' could not be written", file, tensor);
+  gguf_free(g);
+}
+
+void te_spoil(const char *file, const char *tensor, uint64_t block) {
+  gguf *g = NULL;
+  err e = gguf_open(file, &g);
+  const gguf_tensor *t = e ? NULL : gguf_tensor_find(g, tensor);
+  uint8_t bytes[256];
+  REQUIRE(t != NULL);
+  const size_t n = dtype_get(t->type)->bytes;
+  memcpy(bytes, t->data + block * n, n);
+  kt_put_nan(t->type, bytes);
+  gguf_free(g);
+  te_write(file, tensor, block * n, bytes, n);
 }
 
 err te_load(const char *file, const engine_opts *o, engine **out) {
@@ -62,6 +87,13 @@ engine *te_open(const char *file, engine_opts o) {
 engine *te_open_here(const char *file, engine_opts o) {
   o.device = test_kind();
   return te_open(file, o);
+}
+
+bool te_start(session *s, const uint32_t *prompt, uint32_t n) {
+  err e = session_rewind(s, 0);
+  if (!e) e = session_feed(s, prompt, n);
+  if (e) FAIL("%s", err_text());
+  return !e;
 }
 
 err te_generate(session *s, const sample_opts *o, uint32_t max, uint32_t *ids, uint32_t *n) {

@@ -14,6 +14,14 @@ const uint32_t kt_n_types = sizeof kt_types / sizeof kt_types[0];
 
 enum { GUARD = 16, POISON = 0x7FC0DEAD };
 
+void kt_put_nan(dtype t, uint8_t *block) {
+  static const uint8_t scale_at[DT_COUNT_] = {[DT_Q2_K] = 80, [DT_Q3_K] = 108, [DT_Q6_K] = 208};
+  const uint32_t nan = 0x7FC00000;
+  const uint16_t half = 0x7E00, brain = 0x7FC0;
+  if (t == DT_F32) memcpy(block, &nan, sizeof nan);
+  else memcpy(block + scale_at[t], t == DT_BF16 ? &brain : &half, sizeof half);
+}
+
 /* One binding: words as the twin and as the device see them. */
 typedef struct mem {
   uint32_t *host, *device;   /* the same memory unless packed */

@@ -43,6 +43,9 @@ bool kt_run(const kt_case *c);
 /* Rows with one spec (c[0]'s) that differ in the rest: the kernel is compiled once. */
 bool kt_run_all(const kt_case *c, uint32_t n);
 
+/* Makes the scale of a block of weights (or its first element) NaN. */
+void kt_put_nan(dtype t, uint8_t *block);
+
 /* Every type that weights can have, and its number of elements a block. */
 extern const dtype kt_types[];
 extern const uint32_t kt_n_types;

@@ -1,12 +1,14 @@
 /* Owns the opened file, the graph, the tokenizer, the device and the run; loads them in steps. */
 #include "infer/engine.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/math.h"
 #include "base/mem.h"
 #include "infer/engine_impl.h"
 #include "infer/token_gguf.h"
+#include "kernels/quant.h"
 
 err engine_new(gguf *file, const engine_opts *o, engine **out) {
   *out = NULL;
@@ -139,6 +141,45 @@ err engine_load(engine *en, engine_progress *p, bool *done) {
                                         [RUN_READY] = ENGINE_READY};
   *p = (engine_progress){phases[r.phase], r.done, r.total};
   return e;
+}
+
+/* The first element that is NaN or infinite; false when there is none, or nothing to look at. */
+static bool find_not_finite(const gguf_tensor *t, uint64_t *at) {
+  if (!t->data || !quant_has(t->type)) return false;
+  const uint64_t n = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+  float v[256];
+  for (uint64_t i = 0; i < n; i += 256) {
+    const uint64_t count = min_u64(256, n - i);
+    quant_dequant_row(t->type, t->data + dtype_row_bytes(t->type, i), v, count);
+    for (uint64_t j = 0; j < count; j++) {
+      if (isfinite(v[j])) continue;
+      *at = i + j;
+      return true;
+    }
+  }
+  return false;
+}
+
+err engine_not_numbers(const engine *en) {
+  const char *name = gguf_name(en->file);
+  bool seen = true;
+  for (uint64_t i = 0; i < gguf_tensor_count(en->file); i++) {
+    const gguf_tensor *t = gguf_tensor_at(en->file, i);
+    uint64_t at;
+    seen = seen && t->data;
+    if (find_not_finite(t, &at))
+      return err_set(ERR_FORMAT,
+                     "%s: the logits are not numbers: element %llu of '%s' is NaN or infinite, the "
+                     "file is damaged",
+                     name, (unsigned long long)at, t->name);
+  }
+  if (!seen)
+    return err_set(ERR_FORMAT,
+                   "%s: the logits are not numbers: the file is damaged, or a sum overflowed",
+                   name);
+  return err_set(ERR_LIMIT,
+                 "%s: the logits are not numbers, though all weights are: a sum overflowed%s", name,
+                 en->o.f32 ? "" : " (--precision f32 has more room)");
 }
 
 const gguf *engine_file(const engine *en) { return en->file; }

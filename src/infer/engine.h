@@ -91,7 +91,9 @@ typedef enum session_event {
   SESSION_DONE   /* max reached, context full, or stopped; idle */
 } session_event;
 /* Advances; never waits. An end-of-generation token is delivered like any other and ends nothing by
- * itself: the caller calls session_stop. */
+ * itself: the caller calls session_stop. Logits that are NaN or +infinity are no token but an error
+ * that names the cause: ERR_FORMAT (a damaged weight), ERR_LIMIT (a sum overflowed); so too below.
+ */
 err session_poll(session *s, session_event *ev, uint32_t *id);
 /* Ends generation: tokens in flight are dropped from the timeline (poll until SESSION_DONE). */
 void session_stop(session *s);

@@ -16,4 +16,9 @@ struct engine {
   hw_ticket stale; /* the last submit whose read-back a session gave up */
 };
 
+/* The error of logits that are not numbers. Looks for the cause where the weights are in memory: a
+ * weight that is NaN or infinite (ERR_FORMAT, naming it), else a sum that overflowed (ERR_LIMIT).
+ */
+err engine_not_numbers(const engine *en);
+
 #endif

@@ -3,6 +3,7 @@
  *
  * Always: rows [0, n_kv) of the KV cache hold the keys and values of tokens [0, n_kv); n_kv <= n.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,6 +82,13 @@ static err fail(session *s, err e) {
   drop_flight(s);
   s->mode = IDLE;
   return err_set(e, "%s", text);
+}
+
+/* No row of the cache is trusted any more: a fast form of attention multiplies the values of later
+ * tokens of a chunk by 0, so that a NaN there reaches the rows before it. */
+static err not_numbers(session *s) {
+  s->n_kv = 0;
+  return engine_not_numbers(s->en);
 }
 
 void session_free(session *s) {
@@ -207,6 +215,7 @@ static err take_token(session *s, session_event *ev, uint32_t *id) {
   s->head = (s->head + 1) % ENGINE_DEPTH;
   s->in_flight--;
   if (e || s->stopping) return e;
+  if (token >= run_vocab(s->r)) return not_numbers(s);
   s->tokens[s->n++] = token;
   s->t_last = time_now();
   if (!s->delivered++) s->t_first = s->t_last;
@@ -288,6 +297,9 @@ err session_logits(session *s, float *out, bool *done) {
     uint32_t n = min_u32(vocab - s->at, most);
     e = hw_read(s->en->h, s->wait, out + s->at, 4 * n);
     s->wait = (hw_ticket){0};
+    for (uint32_t i = 0; !e && i < n; i++) {
+      if (!(out[s->at + i] < INFINITY)) e = not_numbers(s);
+    }
     s->at += n;
     *done = !e && s->at == vocab;
   }
@@ -324,7 +336,10 @@ err session_nll(session *s, const uint32_t *ids, uint32_t n, double *sum, bool *
   if (!s->wait.n) e = nll_submit(s);
   else if (hw_done(s->en->h, s->wait)) {
     e = hw_read(s->en->h, s->wait, s->nll, 4 * s->wait_rows);
-    for (uint32_t i = 0; !e && i < s->wait_rows; i++) s->sum += (double)s->nll[i];
+    for (uint32_t i = 0; !e && i < s->wait_rows; i++) {
+      s->sum += (double)s->nll[i];
+      if (!isfinite(s->nll[i])) e = not_numbers(s);
+    }
     s->at += s->wait_rows;
     s->wait = (hw_ticket){0};
     *done = !e && s->at + 1 >= s->n;

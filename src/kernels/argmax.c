@@ -4,11 +4,8 @@
 void argmax_twin(const hw_cpu_call *c) {
   const uint32_t n = kernel_spec_of(c)->dim[0];
   const float *logits = c->buf[0]; /* [N] */
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < n; i++) {
-    if (logits[i] > logits[best]) best = i;
-  }
-  *(uint32_t *)c->buf[1] = best;
+  uint32_t top, best = twin_best(logits, 0, n, &top);
+  *(uint32_t *)c->buf[1] = twin_id(top, best);
 }
 
 void argmax_shape(const kernel_spec *s, kernel_shape *out) {

@@ -1,4 +1,5 @@
-// ids[0] = the id of the greatest of part [P], the lowest among equals
+// ids[0] = the id of the greatest key of part [P], the lowest among equals; 0xffffffff where that is
+// NaN or +infinity
 // Grid: one workgroup. P at most 256.
 #include "lib/step.wgsl"
 @group(0) @binding(0) var<storage, read> part: array<vec2u>;
@@ -9,6 +10,6 @@
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) t: u32) {
   let p = part[min(t, P - 1u)];
-  best_of(bitcast<f32>(p.x), p.y, t);
-  if (t == 0u) { ids[0] = best_id[0]; }
+  best_of(p.x, p.y, t);
+  if (t == 0u) { ids[0] = id_or_none(best[0], best_id[0]); }
 }

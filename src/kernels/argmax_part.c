@@ -9,12 +9,8 @@ void argmax_part_twin(const hw_cpu_call *c) {
   const float *logits = c->buf[0]; /* [N] */
   uint32_t *part = c->buf[1];      /* [P, 2] */
   for (uint32_t p = 0; p < parts; p++) {
-    uint32_t best = min_u32(p * share, n - 1), end = min_u32(p * share + share, n);
-    for (uint32_t i = best + 1; i < end; i++) {
-      if (logits[i] > logits[best]) best = i;
-    }
-    part[2 * p] = f32_bits(logits[best]);
-    part[2 * p + 1] = best;
+    uint32_t begin = min_u32(p * share, n - 1), end = min_u32(p * share + share, n);
+    part[2 * p + 1] = twin_best(logits, begin, end, &part[2 * p]);
   }
 }
 

@@ -37,7 +37,8 @@
   X(SILU_MUL, silu_mul, "N M", "", "", "a:r b:r y:w step:u")                                       \
   /* y[0,:] = x[step.n_tok - 1,:] */                                                               \
   X(LAST_ROW, last_row, "N M", "", "", "x:r y:w step:u")                                           \
-  /* ids[0] = first n of the greatest logits[n] */                                                 \
+  /* ids[0] = first n of the greatest logits[n]; of logits with a NaN or +infinity UINT32_MAX,     \
+     here and in sample and argmax_join */                                                         \
   X(ARGMAX, argmax, "N", "", "", "logits:r ids:w step:u")                                          \
   /* logits[t] of each t in the ring of recent ids: / or * step.penalty (Keskar et al. 2019) */    \
   X(PENALIZE, penalize, "N RING", "", "", "recent:r logits:w step:u")                              \
@@ -66,7 +67,7 @@
   X(FFN_MV, ffn_mv, "N K", "EPS", "W", "w:r x:r g:r y:w step:u")                                   \
   /* y[Y0+n] = W[ROW0+n] h. Replaces rmsnorm, matvec */                                            \
   X(NORM_MV, norm_mv, "N K ROW0 NTOT YN Y0", "EPS", "W", "w:r x:r g:r y:w step:u")                 \
-  /* part[p] = (value bits, id) of the greatest of the p-th share of the logits; argmax_join takes \
+  /* part[p] = (order key, id) of the greatest of the p-th share of the logits; argmax_join takes  \
      the greatest of P shares, lowest id first. Replace argmax */                                  \
   X(ARGMAX_PART, argmax_part, "N P", "", "", "logits:r part:w step:u")                             \
   X(ARGMAX_JOIN, argmax_join, "P", "", "", "part:r ids:w step:u")                                  \

@@ -183,14 +183,15 @@ static const row_fn row_fns[DT_COUNT_] = {
     [DT_F16] = row_f16, [DT_BF16] = row_bf16};
 
 /* Rounds x to signed bytes by groups of 32: q = nearest(x / d), d = max |x| / 127 (ggml's q8_1, the
- * scale in f32); sum is that of the q. */
+ * scale in f32); sum is that of the q. Of a group with a NaN d is NaN: so is what it is part of. */
 INLINE float round_group(const float *x, int8_t *q, int32_t *sum) {
-  vf v[32 / VW], top = {0};
+  vf v[32 / VW];
+  vi top = {0}; /* of the bits of |x|: they rise with it, and those of NaN are above all */
   UNROLL for (int j = 0; j < 32 / VW; j++) {
     v[j] = v_load(x + j * VW);
-    top = v_max(top, v_abs(v[j]));
+    top = vi_max(top, (vi)v_abs(v[j]));
   }
-  float d = v_hmax(top) / 127.0f, id = d > 0 ? 1 / d : 0;
+  float d = bits_f32((uint32_t)vi_hmax(top)) / 127.0f, id = d > 0 ? 1 / d : 0;
   int32_t codes[32], s = 0;
   UNROLL for (int j = 0; j < 32 / VW; j++) {
     vi n = (vi)v_fma(v[j], v_set(id), v_set(12582912.0f)) - vi_set(0x4B400000);

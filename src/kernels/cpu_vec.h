@@ -92,21 +92,42 @@ INLINE float v_sum(vf v) {
   s = a[0];
   return s;
 }
-INLINE float v_hmax(vf v) {
-  float a[VW];
-  v_store(a, v);
-  for (int i = 1; i < VW; i++) a[0] = a[i] > a[0] ? a[i] : a[0];
-  return a[0];
+INLINE vi vi_max(vi a, vi b) {
+#if CPU_LEVEL >= 3
+  return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
+#elif CPU_LEVEL >= 1
+  return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
+#else
+  vi mask = a > b;
+  return (mask & a) | (~mask & b);
+#endif
+}
+INLINE int32_t vi_hmax(vi v) {
+#if CPU_LEVEL > 0
+#if CPU_LEVEL >= 3
+  __m256i h = _mm256_max_epi32(_mm512_castsi512_si256((__m512i)v),
+                               _mm512_extracti64x4_epi64((__m512i)v, 1));
+#else
+  __m256i h = (__m256i)v;
+#endif
+  __m128i q = _mm_max_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+  q = _mm_max_epi32(q, _mm_shuffle_epi32(q, 0x4E));
+  q = _mm_max_epi32(q, _mm_shuffle_epi32(q, 0xB1));
+  return _mm_cvtsi128_si32(q);
+#else
+  int32_t top = v[0];
+  for (int i = 1; i < VW; i++) top = v[i] > top ? v[i] : top;
+  return top;
+#endif
 }
 
 /* e^x. Cephes' expf: x = n ln 2 + r, |r| <= ln 2 / 2, a polynomial of degree 7 in r; below 2 units
- * in the last place over [-87.3, 88]; 0 below, e^88 above. */
+ * in the last place over [-87.3, 88]; 0 below, e^88 above; NaN of NaN. */
 INLINE vf v_exp(vf x) {
-  vi keep = x > v_set(-87.3f);
-  x = v_min(v_max(x, v_set(-87.3f)), v_set(88.0f));
-  vf t = v_fma(x, v_set(1.44269504f), v_set(12582912.0f));
-  vi n = (vi)t - vi_set(0x4B400000);
-  vf nf = v_from_int(n);
+  vi keep = ~(x <= v_set(-87.3f));
+  x = v_min(v_set(88.0f), v_max(v_set(-87.3f), x));        /* the second where one is NaN */
+  vf t = v_fma(x, v_set(1.44269504f), v_set(12582912.0f)); /* n in its low bits */
+  vf nf = t - v_set(12582912.0f);
   vf r = v_fma(nf, v_set(-0.693359375f), x);
   r = v_fma(nf, v_set(2.12194440e-4f), r);
   vf p = v_set(1.9875691500e-4f);
@@ -116,7 +137,7 @@ INLINE vf v_exp(vf x) {
   p = v_fma(p, r, v_set(1.6666665459e-1f));
   p = v_fma(p, r, v_set(5.0000001201e-1f));
   p = v_fma(p, r * r, r + v_set(1.0f));
-  p = (vf)((vi)p + (n << 23));
+  p *= (vf)(((vi)t << 23) + vi_set(0x3F800000)); /* 2^n */
   return (vf)((vi)p & keep);
 }
 
@@ -153,14 +174,15 @@ INLINE void v_from_s8(u8x16 b, vf *out) {
 #endif
 }
 
-/* A finite half at any address. Below AVX2: exponent moved into place by a multiplication, exact
- * for subnormals too. */
+/* A half at any address. Below AVX2: exponent moved into place by a multiplication, exact for
+ * subnormals too; infinity becomes NaN. */
 INLINE float half_at(const void *p) {
 #if CPU_LEVEL >= 1
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(load_u16(p))));
 #else
-  uint32_t h = load_u16(p);
-  return bits_f32(f32_bits(bits_f32((h & 0x7FFFu) << 13) * 0x1p112f) | (h & 0x8000u) << 16);
+  uint32_t h = load_u16(p), em = h & 0x7FFFu;
+  uint32_t bits = f32_bits(bits_f32(em << 13) * 0x1p112f) | (em >= 0x7C00u ? 0x7FFFFFFFu : 0);
+  return bits_f32(bits | (h & 0x8000u) << 16);
 #endif
 }
 

@@ -4,7 +4,8 @@
  * greatest. top-p: of p[i] = exp(l[i] - l[0]), the shortest prefix whose sum is at least top_p of
  * the whole. min-p: of these, the ones with p[i] >= min_p (p[0] is 1). Then q[i] = exp((l[i] -
  * l[0]) / temp), and the draw u in [0,1) takes the first i whose running sum of q exceeds u times
- * the whole. The order is that of llama.cpp's default chain. */
+ * the whole. The order is that of llama.cpp's default chain. Where a logit is NaN or +infinity there
+ * is no draw: UINT32_MAX. */
 #include "kernels/twin.h"
 
 enum { MAX_K = 256 };
@@ -15,17 +16,11 @@ typedef struct candidates {
   float l[MAX_K];
 } candidates;
 
-/* Rises with f, also across the sign; -0 is below 0. */
-static uint32_t order_key(float f) {
-  uint32_t u = f32_bits(f);
-  return u >> 31 ? ~u : u | 0x80000000u;
-}
-
 /* Keeps the k best seen so far in falling order; a later id must be strictly greater to pass. */
 static void insert(candidates *c, uint32_t k, uint32_t id, float l) {
-  if (c->n == k && order_key(l) <= order_key(c->l[k - 1])) return;
+  if (c->n == k && twin_key(l) <= twin_key(c->l[k - 1])) return;
   uint32_t i = c->n < k ? c->n++ : k - 1;
-  for (; i && order_key(c->l[i - 1]) < order_key(l); i--) {
+  for (; i && twin_key(c->l[i - 1]) < twin_key(l); i--) {
     c->l[i] = c->l[i - 1];
     c->id[i] = c->id[i - 1];
   }
@@ -65,7 +60,7 @@ void sample_twin(const hw_cpu_call *c) {
     part += expf((top.l[i] - top.l[0]) / step->temp);
     if (part > goal) break;
   }
-  *(uint32_t *)c->buf[1] = top.id[i];
+  *(uint32_t *)c->buf[1] = twin_id(twin_key(top.l[0]), top.id[i]);
 }
 
 void sample_shape(const kernel_spec *s, kernel_shape *out) {

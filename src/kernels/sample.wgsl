@@ -1,5 +1,6 @@
 // ids[0] = a draw from logits [N]: top-k, top-p, min-p, temperature, as sample.c defines them. Sums
 // are taken in another order than there, so a draw within rounding of a boundary may differ.
+// ids[0] is 0xffffffff where a logit is NaN or +infinity.
 // Grid: one workgroup.
 #include "lib/step.wgsl"
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
@@ -44,5 +45,5 @@ fn main(@builtin(local_invocation_index) t: u32) {
   let goal = rng_f32(step.seed, step.draw) * sums[255];
   if (sums[t] > goal || t + 1u == atomicLoad(&kept)) { atomicMin(&drawn, t); }
   workgroupBarrier();
-  if (t == 0u) { ids[0] = key_ids[atomicLoad(&drawn)]; }
+  if (t == 0u) { ids[0] = id_or_none(keys[0], key_ids[atomicLoad(&drawn)]); }
 }

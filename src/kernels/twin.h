@@ -62,6 +62,31 @@ static inline float twin_rope(const float *head, uint32_t i, uint32_t rot, uint3
 
 static inline float twin_silu(float a) { return a / (1.0f + expf(-a)); }
 
+/* lib/order_key.wgsl: rises with the number, -0 below 0; the greatest for a NaN of either sign. */
+static inline uint32_t twin_key(float f) {
+  uint32_t u = f32_bits(f);
+  if ((u & 0x7FFFFFFFu) > 0x7F800000u) return UINT32_MAX;
+  return u >> 31 ? ~u : u | 0x80000000u;
+}
+/* What a sampler yields where the greatest key is `top`: the id, or none (UINT32_MAX) where a logit
+ * is NaN or +infinity. */
+static inline uint32_t twin_id(uint32_t top, uint32_t id) {
+  return top >= 0xFF800000u ? UINT32_MAX : id;
+}
+/* Of logits [begin, end): the first of the greatest, and its key. */
+static inline uint32_t twin_best(const float *logits, uint32_t begin, uint32_t end, uint32_t *top) {
+  uint32_t best = begin;
+  *top = twin_key(logits[begin]);
+  for (uint32_t i = begin + 1; i < end; i++) {
+    if (logits[i] < logits[best]) continue; /* false of a NaN */
+    uint32_t key = twin_key(logits[i]);
+    if (key <= *top) continue;
+    best = i;
+    *top = key;
+  }
+  return best;
+}
+
 /* Shape of an op with a thread for each of n elements, in workgroups of 256. */
 static inline kernel_shape shape_elements(uint64_t n) {
   kernel_shape s = {.workgroup = {256, 1, 1}, .cpu_single = n < 16384};

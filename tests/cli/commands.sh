@@ -198,14 +198,6 @@ case_perplexity() {
   json 'assert d["windows"] == -(-d["tokens"] // 64) and d["predicted"] == d["tokens"] - d["windows"]'
   run "$FRIT" perplexity "$TINY" text --device cpu --context 1
   one_error 1 "--context takes 2 or more"
-  python3 - "$TINY" <<'P'
-import sys
-b = bytearray(open(sys.argv[1], "rb").read())
-b[-64 * 4:] = b"\0\0\xc0\x7f" * 64  # quiet NaN
-open("nan.gguf", "wb").write(b)
-P
-  run "$FRIT" perplexity nan.gguf text --device cpu --json
-  one_error 1 "nan.gguf: its logits are no finite numbers"
   : >empty
   run "$FRIT" perplexity "$TINY" empty --device cpu
   one_error 1 "empty"
@@ -279,6 +271,19 @@ case_special_files() { # are written into, or refused; never replaced
   mkdir folder
   run "$FRIT" synth folder --arch tiny
   one_error 1 "folder: not a regular file"
+}
+case_not_numbers() { # a NaN in the last tensor: one sentence that names it, wherever it shows
+  local args
+  run "$FRIT" synth nan.gguf --arch tiny --type f32
+  printf '\0\0\300\177' | dd of=nan.gguf bs=1 seek=$(($(wc -c <nan.gguf) - 4)) conv=notrunc 2>/dev/null
+  for args in "complete nan.gguf -p abc -n 4" "complete nan.gguf -p abc --temp 0.8 -n 4 --json" \
+    "chat nan.gguf -p abc --max 4" "logits nan.gguf -p abc --out x.npy" \
+    "perplexity nan.gguf nan.gguf --context 8"; do
+    # shellcheck disable=SC2086
+    run "$FRIT" $args --device cpu
+    one_error 1 "the logits are not numbers: element 63 of 'output_norm.weight' is NaN"
+    expect_no_file x.npy
+  done
 }
 case_signals() { # leave no half-written file
   local signal

@@ -4,17 +4,12 @@
 // The k-th of the threads' own maxima is at most the k-th of all; seldom are more than LIST_MAX as
 // great. Where they are (many equal ones, or great ones in few threads), halving finds the exact
 // k-th key, then the last id of that key that is needed.
+#include "lib/order_key.wgsl"
 const LIST_MAX = 1024u;
 var<workgroup> keys: array<u32, LIST_MAX>; // rise with the logit; 0: none
 var<workgroup> key_ids: array<u32, LIST_MAX>;
 var<workgroup> counter: atomic<u32>;
 var<workgroup> shared_u32: u32;
-
-fn order_key(f: f32) -> u32 {
-  let u = bitcast<u32>(f);
-  return select(u | 0x80000000u, ~u, (u >> 31u) == 1u);
-}
-fn key_logit(k: u32) -> f32 { return bitcast<f32>(select(~k, k & 0x7fffffffu, (k >> 31u) == 1u)); }
 
 // The value that thread 0 passes, in all threads.
 fn of_first(v: u32, t: u32) -> u32 {
