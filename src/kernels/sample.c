@@ -4,8 +4,8 @@
  * greatest. top-p: of p[i] = exp(l[i] - l[0]), the shortest prefix whose sum is at least top_p of
  * the whole. min-p: of these, the ones with p[i] >= min_p (p[0] is 1). Then q[i] = exp((l[i] -
  * l[0]) / temp), and the draw u in [0,1) takes the first i whose running sum of q exceeds u times
- * the whole. The order is that of llama.cpp's default chain. Where a logit is NaN or +infinity there
- * is no draw: UINT32_MAX. */
+ * the whole. The order is that of llama.cpp's default chain. Where a logit is NaN or +infinity
+ * there is no draw: UINT32_MAX. */
 #include "kernels/twin.h"
 
 enum { MAX_K = 256 };
