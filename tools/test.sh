@@ -116,6 +116,7 @@ firefox firefox-smoke 400 smoke.mjs gpu
 firefox firefox-core 400 core_tests.mjs gpu
 stage build-site step 400 tools/site.sh site
 stage package suite 120 node web/test/package_node.mjs
+stage node-webgpu suite 900 env VK_DRIVER_FILES="$swiftshader" node web/test/node_webgpu.mjs
 stage package-web suite 600 node web/test/package_browser.mjs
 stage install suite 300 node web/test/package_install.mjs
 stage site suite 900 node web/test/site.mjs

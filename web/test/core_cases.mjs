@@ -39,9 +39,10 @@ async function withModel(t, fn, more, source = tiny(t)) {
   }
 }
 
-const PROMPT = "abc abc", N = 12;
+// Greedy, with a penalty: such a small model would say one token for ever.
+const PROMPT = "abc abc", N = 12, GREEDY = { maxTokens: N, repetitionPenalty: 1.5 };
 const answer = (t, more, source) =>
-  withModel(t, async (m) => (await collect(m.complete(PROMPT, { maxTokens: N }))).ids, more, source);
+  withModel(t, async (m) => (await collect(m.complete(PROMPT, GREEDY))).ids, more, source);
 
 /** The model with its tensors' data `shift` bytes further on: a file over 4 GB, mostly a hole. */
 async function shifted(t, shift) {
@@ -111,10 +112,10 @@ export const cases = {
   async generation_is_stopped(t) {
     await withModel(t, async (m) => {
       const stop = new AbortController();
-      const a = await collect(m.complete(PROMPT, { signal: stop.signal }), (n) => n === 5 && stop.abort());
+      const a = await collect(m.complete(PROMPT, { ...GREEDY, maxTokens: 0, signal: stop.signal }), (n) => n === 5 && stop.abort());
       equal(a.usage.end, "cancelled", "end");
       for await (const _ of m.complete(PROMPT, {})) break; // leaving the loop stops it too
-      const whole = await collect(m.complete(PROMPT, { maxTokens: N }));
+      const whole = await collect(m.complete(PROMPT, GREEDY));
       equal(whole.ids.slice(0, 5), a.ids.slice(0, 5), "ids after two stops");
       const first = m.complete(PROMPT);
       await first.next();
@@ -161,7 +162,7 @@ export const cases = {
     await fails(c.openModel(tiny(t), options(t, { device: "gpu" })), "no-device", "no WebGPU");
     const m = await c.openModel(tiny(t), options(t, { device: "auto" }));
     equal(m.device.kind, "cpu", "device");
-    const { ids } = await collect(m.complete(PROMPT, { maxTokens: N }));
+    const { ids } = await collect(m.complete(PROMPT, GREEDY));
     m.dispose();
     equal(ids, await answer(t), "ids on the CPU");
   },
@@ -180,12 +181,12 @@ export const gpuCases = {
   async lost_in_mid_generation(t) {
     const want = await answer({ ...t, device: "cpu" });
     const m = await t.c.openModel(tiny(t), options(t));
-    await fails(collect(m.complete(PROMPT, { maxTokens: N }), (n) => n === 4 && t.c.hw.device().destroy()), "device-lost", "lost");
+    await fails(collect(m.complete(PROMPT, GREEDY), (n) => n === 4 && t.c.hw.device().destroy()), "device-lost", "lost");
     const kept = m.tokens;
     m.dispose();
     await withModel(t, async (again) => {
       const prompt = again.encode(PROMPT).length, left = N - (kept.length - prompt);
-      const rest = await collect(again.continue(kept, { maxTokens: left }));
+      const rest = await collect(again.continue(kept, { ...GREEDY, maxTokens: left }));
       equal([...kept.slice(prompt), ...rest.ids], want, "ids before and after");
     });
   },
