@@ -147,6 +147,16 @@ static void mixed(void) {
   levels_agree("yarn", &(synth_desc){.preset = "tiny", .quant = "q8_0", .rope_scaling = "yarn"});
 }
 
+/* What a GPU runs, on a software adapter too, whose own shapes are smaller. */
+static void as_gpu(void) {
+  const char *path = te_model(&(synth_desc){.preset = "tiny"});
+  engine_opts o = reference;
+  o.device = test_kind();
+  o.hw.as_gpu = true;
+  o.level = PLAN_ROLE;
+  if (path && o.device != HW_CPU) compare("as on a GPU", path, &reference, &o, PROMPT, same_sums);
+}
+
 /* An f16 cache and rounded activations: near, not equal. 8-bit activations err by 1/254 of the
  * largest of a block. */
 static void default_precision(void) {
@@ -559,6 +569,7 @@ void suite_engine(void) {
   RUN(k_types);
   RUN(every_type_at_once);
   RUN(mixed);
+  RUN(as_gpu);
   RUN(default_precision);
   RUN(independent_of_batch);
   RUN(independent_of_splits);

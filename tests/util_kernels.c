@@ -32,6 +32,7 @@ typedef struct mem {
 
 typedef struct run {
   const kt_case *c;
+  const kernel_spec *spec; /* c's, or c's for few threads */
   hw *h;
   uint32_t n;
   mem m[HW_MAX_BINDINGS];
@@ -128,7 +129,7 @@ static void run_twin(const run *r) {
 /* Makes the buffers, runs, reads the outputs into `got`. */
 static err run_device(run *r, hw_kernel kernel, uint32_t **got) {
   kernel_shape shape;
-  kernel_get(r->c->spec.op)->shape(&r->c->spec, &shape);
+  kernel_get(r->spec->op)->shape(r->spec, &shape);
   hw_step step = {.label = r->label, .kernel = kernel, .n_bind = r->n};
   memcpy(step.groups, shape.groups, sizeof step.groups);
   hw_program program = {0};
@@ -190,9 +191,9 @@ static bool compare(const run *r, uint32_t i, const uint32_t *got, const uint32_
   return true;
 }
 
-static bool run_case(hw *h, hw_kernel kernel, const kt_case *c) {
-  run r = {.c = c, .h = h};
-  kernel_label(&c->spec, r.label, sizeof r.label);
+static bool run_case(hw *h, hw_kernel kernel, const kernel_spec *spec, const kt_case *c) {
+  run r = {.c = c, .spec = spec, .h = h};
+  kernel_label(spec, r.label, sizeof r.label);
   const char *binds = kernel_get(c->spec.op)->binds;
   uint32_t *got[HW_MAX_BINDINGS] = {0};
   for (const char *p = strchr(binds, ':'); p; p = strchr(p + 1, ':')) {
@@ -215,24 +216,32 @@ static bool run_case(hw *h, hw_kernel kernel, const kt_case *c) {
   return ok;
 }
 
-bool kt_run_all(const kt_case *c, uint32_t n) {
-  hw *h = test_open();
-  if (!h) return false;
+static bool run_spec(hw *h, const kernel_spec *spec, const kt_case *c, uint32_t n) {
   hw_kernel kernel = {0};
   arena keep = {0};
   bool ok = true;
-  err e = kernel_new(h, &c->spec, false, &keep, &kernel);
+  err e = kernel_new(h, spec, false, &keep, &kernel);
   if (!e) e = test_kernel_wait(h, kernel);
   if (e) {
     char label[192];
-    kernel_label(&c->spec, label, sizeof label);
+    kernel_label(spec, label, sizeof label);
     FAIL("%s: %s: %s", label, err_name(e), err_text());
     ok = false;
   }
-  for (uint32_t i = 0; ok && i < n; i++) ok = run_case(h, kernel, &c[i]);
+  for (uint32_t i = 0; ok && i < n; i++) ok = run_case(h, kernel, spec, &c[i]);
   hw_kernel_free(h, kernel);
   arena_free(&keep);
   return ok;
+}
+
+/* With the workgroups of a GPU, and with the few threads that suit a CPU that plays one. */
+bool kt_run_all(const kt_case *c, uint32_t n) {
+  hw *h = test_open();
+  if (!h) return false;
+  kernel_spec few = c->spec;
+  if (hw_get_caps(h)->kind != HW_CPU) kernel_limit_threads(&few, 8);
+  bool ok = run_spec(h, &c->spec, c, n);
+  return (!few.wg || run_spec(h, &few, c, n)) && ok;
 }
 
 bool kt_run(const kt_case *c) { return kt_run_all(c, 1); }

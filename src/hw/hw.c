@@ -30,6 +30,7 @@ struct hw {
   const hw_backend *be;
   void *self;
   hw_caps caps;
+  bool as_gpu;
   hw_state state;
   slot *slots;
   uint32_t n_slots, free_hint;
@@ -92,6 +93,7 @@ err hw_open(const hw_open_desc *d, hw **out) {
   hw *h = mem_zalloc(1, sizeof *h);
   if (!h) return mem_err("device", sizeof *h);
   h->be = be;
+  h->as_gpu = d->as_gpu;
   h->state = HW_OPENING;
   h->next_ticket = 1;
   err e = be->open(h, d, &h->self);
@@ -124,6 +126,7 @@ void hw_close(hw *h) {
 hw_state hw_poll(hw *h) {
   if (h->sticky) return HW_FAILED;
   hw_state s = h->be->poll(h->self, &h->caps);
+  if (h->as_gpu) h->caps.software = false;
   if (h->sticky) s = HW_FAILED;
   return h->state = s;
 }

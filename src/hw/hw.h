@@ -58,7 +58,8 @@ typedef struct hw_open_desc {
   const char *library; /* path of the WebGPU library; NULL: FRIT_WEBGPU's, then the usual places */
   uint32_t threads;    /* cpu; 0: one a core */
   bool no_f16, no_subgroups, no_dot4i8; /* pretend that the adapter lacks these */
-  uint64_t limit_binding;               /* pretend a smaller max_binding; 0: the adapter's own */
+  bool as_gpu; /* pretend that a software adapter is none: plans and kernel shapes are a GPU's */
+  uint64_t limit_binding; /* pretend a smaller max_binding; 0: the adapter's own */
   bool no_robustness; /* no bounds checks in kernels, where the library can: for kernels proven in
                        * bounds. Also FRIT_NO_ROBUSTNESS=1. */
 } hw_open_desc;

@@ -62,9 +62,11 @@ void attention_twin(const hw_cpu_call *c) {
  * on the position. */
 void attention_shape(const kernel_spec *s, kernel_shape *out) {
   const uint64_t h = s->dim[0], g = s->dim[1], d = s->dim[2], m = s->dim[3];
-  *out = (kernel_shape){.workgroup = {128, 1, 1},
+  const uint32_t threads = kernel_threads(s, 128, s->dim[2] / 4);
+  *out = (kernel_shape){.workgroup = {threads, 1, 1},
                         .groups = {(uint32_t)h, (uint32_t)m, 1},
-                        .workgroup_mem = (uint32_t)(4 * d + 24 * 128)};
+                        .workgroup_mem = (uint32_t)(4 * d + 24 * threads),
+                        .tile = {threads}};
   out->bytes = 8 * m * h * d + 2 * m * g * d * dtype_get(s->type[0])->bytes;
   out->flops = 2 * m * (m + 1) * h * d;
 }

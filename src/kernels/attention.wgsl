@@ -1,6 +1,6 @@
 // y[m,h] = sum_j softmax_j(SCALE q[m,h] . k[j,g]) v[j,g], j = 0 .. step.pos + m, g = h / (H/G)
 // q, y: [M, H D]; k, v: [context, G D] in f32 or f16
-// Grid: (H, M), a workgroup a head of a row: 128 cache rows at a time, with a running maximum.
+// Grid: (H, M), a workgroup a head of a row: T0 cache rows at a time, with a running maximum.
 // D a multiple of 4, at most 512.
 #include "lib/step.wgsl"
 #include "lib/kv_{KV}.wgsl"
@@ -10,7 +10,7 @@
 @group(0) @binding(3) var<storage, read_write> y: array<vec4f>;
 @group(0) @binding(4) var<uniform> step: Step;
 
-const WG = 128u;
+const WG = T0;
 #include "lib/reduce.wgsl"
 const V4 = D / 4u;
 const SETS = WG / V4;                      // threads that share a vec4 of y
@@ -18,7 +18,7 @@ var<workgroup> qs: array<vec4f, V4>;
 var<workgroup> ps: array<f32, WG>;         // exp(score - maximum) of the rows in hand
 var<workgroup> sums: array<vec4f, WG>;
 
-@compute @workgroup_size(128)
+@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid: vec3u, @builtin(local_invocation_index) t: u32) {
   let m = wid.y;
   if (m >= step.n_tok) { return; }

@@ -39,24 +39,24 @@ void attn_split_twin(const hw_cpu_call *c) {
 }
 
 /* HEADS: query heads that one workgroup computes from the same keys and values, KEYS: cache rows
- * that it takes at a time, LANES: threads a key. KEYS * LANES is a multiple of THREADS. One head a
- * workgroup leaves more of them: on an NVIDIA H200 (driver 580) 3 % of a 1B model's decode at depth
- * 512; the keys that heads share come from its cache. */
-enum { MAX_HEADS = 1, KEYS = 32, THREADS = 128 };
+ * that it takes at a time, LANES: threads a key. KEYS * LANES is a multiple of the threads. One
+ * head a workgroup leaves more of them: on an NVIDIA H200 (driver 580) 3 % of a 1B model's decode
+ * at depth 512; the keys that heads share come from its cache. */
+enum { MAX_HEADS = 1, KEYS = 32 };
 
 /* Bytes and flops depend on the context: those of one full chunk of every split are given. */
 void attn_split_shape(const kernel_spec *s, kernel_shape *out) {
   const uint32_t h = s->dim[0], g = s->dim[1], d = s->dim[2], n = s->dim[3], group = h / g;
   uint32_t heads = min_u32(MAX_HEADS, group);
   while (group % heads) heads--;
-  const uint32_t lanes = d / 4 % 8 ? 4 : 8;
+  const uint32_t lanes = d / 4 % 8 ? 4 : 8, threads = kernel_threads(s, 128, d / 4);
   *out = (kernel_shape){
-      .workgroup = {THREADS, 1, 1},
+      .workgroup = {threads, 1, 1},
       .groups = {h / heads, n, 1},
-      .workgroup_mem = 4 * (heads * (d + KEYS * (lanes + 3) + 1) + 4 * THREADS + 4 * THREADS / d),
+      .workgroup_mem = 4 * (heads * (d + KEYS * (lanes + 3) + 1) + 4 * threads + 4 * threads / d),
       .bytes = 2ull * KEYS * n * g * d * dtype_get(s->type[0])->bytes + 4ull * h * d * (n + 1),
       .flops = 4ull * KEYS * n * h * d,
-      .tile = {heads, KEYS, THREADS, lanes},
+      .tile = {heads, KEYS, threads, lanes},
   };
   if (d % 16 || d > 256) out->refuse = "D must be a multiple of 16, at most 256";
 }

@@ -21,10 +21,12 @@ fn main(@builtin(workgroup_id) wid: vec3u, @builtin(local_invocation_index) t: u
   mv(wid.x, t);
   mv_norm(t);
   workgroupBarrier();
-  let n = wid.x * (MV_ROWS / 2u) + t;
-  if (t < MV_ROWS / 2u && n < N) {
-    let scale = mv_scale();
-    let gate = mv_sum(2u * t) * scale;
-    y[n] = gate / (1.0 + exp(-gate)) * mv_sum(2u * t + 1u) * scale;
+  let scale = mv_scale();
+  for (var i = t; i < MV_ROWS / 2u; i += MV_WG) {
+    let n = wid.x * (MV_ROWS / 2u) + i;
+    if (n < N) {
+      let gate = mv_sum(2u * i) * scale;
+      y[n] = gate / (1.0 + exp(-gate)) * mv_sum(2u * i + 1u) * scale;
+    }
   }
 }

@@ -5,7 +5,7 @@
 
 #include "kernels/kernel.h"
 
-/* y [m, n] = x [m, k] W^T. Sets all but cpu_scratch. */
-void gemm_shape(uint32_t n, uint32_t k, uint32_t m, dtype w, kernel_shape *out);
+/* y [m, n] = x [m, k] W^T, W of the type type[0]. Sets all but cpu_scratch. */
+void gemm_shape(const kernel_spec *s, uint32_t n, uint32_t k, uint32_t m, kernel_shape *out);
 
 #endif

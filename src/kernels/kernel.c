@@ -92,6 +92,7 @@ void kernel_label(const kernel_spec *s, char *out, uint32_t size) {
   for (uint32_t i = 0; word(d->types, i, &w, &len); i++)
     ADD("%s%.*s=%s", comma, (int)len, w, dtype_get(s->type[i])->name);
   if (s->sg) ADD("%sSG=%u", comma, s->sg);
+  if (s->wg) ADD("%sWG=%u", comma, s->wg);
   if (s->rounds) ADD("%sA=q8", comma);
   ADD(")");
 #undef ADD
@@ -184,6 +185,21 @@ err kernel_wgsl(const kernel_spec *s, buf *out) {
 }
 
 /* ---- making one ---- */
+
+void kernel_limit_threads(kernel_spec *s, uint32_t wg) {
+  kernel_shape plain, limited;
+  kernel_spec few = *s;
+  few.wg = wg;
+  defs[s->op].shape(s, &plain);
+  defs[s->op].shape(&few, &limited);
+  if (memcmp(plain.workgroup, limited.workgroup, sizeof plain.workgroup) != 0) *s = few;
+}
+
+uint32_t kernel_threads(const kernel_spec *s, uint32_t best, uint32_t least) {
+  uint32_t n = 1;
+  while (n < (s->wg ? s->wg : best) || n < least) n *= 2;
+  return n;
+}
 
 void kernel_grid(uint64_t n, uint32_t groups[3]) {
   uint64_t y = div_up(n, 32768);

@@ -40,6 +40,8 @@ typedef struct kernel_spec {
   float f[KERNEL_CONSTS];
   dtype type[KERNEL_TYPES];
   uint32_t sg; /* subgroup size that the text may rely on; 0: no subgroups */
+  uint32_t wg; /* threads that a workgroup should have at most; 0: what suits a GPU. Small where
+                  a CPU plays GPU, since a barrier costs it microseconds a subgroup */
   bool rounds; /* the fast form may round activations to 8 bits (cpu) */
 } kernel_spec;
 
@@ -75,6 +77,11 @@ dtype kernel_type(const kernel_spec *s, const char *name);
 /* Creates the kernel on a device: the twin when `twin`, else its best form. The spec is copied into
  * `keep`, which must outlive the kernel. Compiles asynchronously: see hw_kernel_ready. */
 err kernel_new(hw *h, const kernel_spec *s, bool twin, arena *keep, hw_kernel *out);
+
+/* Sets s->wg where the op has a shape of its own for it. */
+void kernel_limit_threads(kernel_spec *s, uint32_t wg);
+/* Threads of a workgroup that would have `best` on a GPU and needs `least`: a power of two. */
+uint32_t kernel_threads(const kernel_spec *s, uint32_t best, uint32_t least);
 
 /* For fast forms and twins: the spec of a call. */
 static inline const kernel_spec *kernel_spec_of(const hw_cpu_call *c) { return c->ctx; }

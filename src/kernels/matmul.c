@@ -15,5 +15,5 @@ void matmul_twin(const hw_cpu_call *c) {
 }
 
 void matmul_shape(const kernel_spec *s, kernel_shape *out) {
-  gemm_shape(s->dim[0], s->dim[1], s->dim[2], s->type[0], out);
+  gemm_shape(s, s->dim[0], s->dim[1], s->dim[2], out);
 }

@@ -14,7 +14,7 @@ void matmul_res_twin(const hw_cpu_call *c) {
 }
 
 void matmul_res_shape(const kernel_spec *s, kernel_shape *out) {
-  gemm_shape(s->dim[0], s->dim[1], s->dim[2], s->type[0], out);
+  gemm_shape(s, s->dim[0], s->dim[1], s->dim[2], out);
   out->bytes += 4ull * s->dim[0] * s->dim[2];
   out->cpu_scratch = 4ull * s->dim[0] * s->dim[2];
 }

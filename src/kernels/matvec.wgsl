@@ -15,6 +15,8 @@ fn mv_row(wg: u32, r: u32) -> u32 { return ROW0 + min(wg * MV_ROWS + r, N - 1u);
 fn main(@builtin(workgroup_id) wid: vec3u, @builtin(local_invocation_index) t: u32) {
   mv(wid.x, t);
   workgroupBarrier();
-  let n = wid.x * MV_ROWS + t;
-  if (t < MV_ROWS && n < N) { y[Y0 + n] = mv_sum(t); }
+  for (var i = t; i < MV_ROWS; i += MV_WG) {
+    let n = wid.x * MV_ROWS + i;
+    if (n < N) { y[Y0 + n] = mv_sum(i); }
+  }
 }

@@ -17,6 +17,9 @@ fn main(@builtin(workgroup_id) wid: vec3u, @builtin(local_invocation_index) t: u
   mv(wid.x, t);
   mv_norm(t);
   workgroupBarrier();
-  let n = wid.x * MV_ROWS + t;
-  if (t < MV_ROWS && n < N) { y[Y0 + n] = mv_sum(t) * mv_scale(); }
+  let scale = mv_scale();
+  for (var i = t; i < MV_ROWS; i += MV_WG) {
+    let n = wid.x * MV_ROWS + i;
+    if (n < N) { y[Y0 + n] = mv_sum(i) * scale; }
+  }
 }

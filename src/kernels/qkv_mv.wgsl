@@ -28,9 +28,12 @@ fn main(@builtin(workgroup_id) wid: vec3u, @builtin(local_invocation_index) t: u
   mv(wid.x, t);
   mv_norm(t);
   workgroupBarrier();
-  let n = wid.x * MV_ROWS + 4u * t;
-  if (t < MV_ROWS / 4u && n < N) {
-    let v = vec4f(mv_sum(4u * t), mv_sum(4u * t + 1u), mv_sum(4u * t + 2u), mv_sum(4u * t + 3u));
-    quad_store(OFF + n, v * mv_scale(), 0u, step.pos);
+  let scale = mv_scale();
+  for (var i = 4u * t; i < MV_ROWS; i += 4u * MV_WG) {
+    let n = wid.x * MV_ROWS + i;
+    if (n < N) {
+      let v = vec4f(mv_sum(i), mv_sum(i + 1u), mv_sum(i + 2u), mv_sum(i + 3u));
+      quad_store(OFF + n, v * scale, 0u, step.pos);
+    }
   }
 }

@@ -12,11 +12,12 @@ void rmsnorm_twin(const hw_cpu_call *c) {
 }
 
 void rmsnorm_shape(const kernel_spec *s, kernel_shape *out) {
-  const uint32_t n = s->dim[0], m = s->dim[1];
-  *out = (kernel_shape){.workgroup = {256, 1, 1},
+  const uint32_t n = s->dim[0], m = s->dim[1], threads = kernel_threads(s, 256, 1);
+  *out = (kernel_shape){.workgroup = {threads, 1, 1},
                         .groups = {m, 1, 1},
-                        .workgroup_mem = 1024,
+                        .workgroup_mem = 4 * threads,
                         .bytes = 4ull * n * (2 * m + 1),
                         .flops = 4ull * n * m,
-                        .cpu_single = m == 1};
+                        .cpu_single = m == 1,
+                        .tile = {threads}};
 }

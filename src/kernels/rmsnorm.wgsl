@@ -1,15 +1,15 @@
 // y[m,n] = g[n] x[m,n] / sqrt(mean_n(x[m,n]^2) + EPS)      x, y: [M, N]; g: [N]
-// Grid: a workgroup a row. Any N.
+// Grid: a workgroup of T0 threads (a power of two) a row. Any N.
 #include "lib/step.wgsl"
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> g: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<uniform> step: Step;
 
-const WG = 256u;
+const WG = T0;
 #include "lib/reduce.wgsl"
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid: vec3u, @builtin(local_invocation_index) t: u32) {
   let m = wid.x;
   if (m >= step.n_tok) { return; }

@@ -30,6 +30,11 @@ static uint32_t count_words(const char *list) {
   return n;
 }
 
+/* SwiftShader runs the subgroups of a workgroup as fibers, and each barrier switches among them
+ * all: with 8 threads instead of 256 the demo model's decode took 0.6 s a token there and not 10.9.
+ */
+enum { SOFTWARE_THREADS = 8 };
+
 /* Texts of the role kernels reduce with subgroups where the device has one size of them. */
 static bool has_subgroup_form(kernel_op op) {
   switch (op) {
@@ -50,6 +55,7 @@ void plan_emit(plan_builder *b, kernel_spec spec, const char *label, const char 
   const hw_caps *c = b->caps;
   if (has_subgroup_form(spec.op) && c->subgroups && c->subgroup_min == c->subgroup_max)
     spec.sg = c->subgroup_min;
+  if (c->software && c->kind != HW_CPU) kernel_limit_threads(&spec, SOFTWARE_THREADS);
   spec.rounds = b->o.rounds && (spec.op == KERNEL_MATVEC || spec.op == KERNEL_MATMUL);
   s += b->p->n_steps++;
   *s = (plan_step){.spec = spec,

@@ -55,7 +55,7 @@ done:
 static bool same_spec(const kernel_spec *a, const kernel_spec *b) {
   return a->op == b->op && memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
          memcmp(a->f, b->f, sizeof a->f) == 0 && memcmp(a->type, b->type, sizeof a->type) == 0 &&
-         a->sg == b->sg && a->rounds == b->rounds;
+         a->sg == b->sg && a->wg == b->wg && a->rounds == b->rounds;
 }
 
 err run_kernel_get(run *r, const kernel_spec *s, uint32_t *index) {

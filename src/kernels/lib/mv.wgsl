@@ -1,5 +1,5 @@
 // Core of the matrix-vector kernels: W x for the MV_ROWS rows of a workgroup, MV_LANES threads a row
-// on neighbouring blocks, MV_RPT rows a thread. Needs const K, T0 to T2 (mv_shape.c chooses them), one
+// on neighbouring blocks, MV_RPT rows a thread. Needs const K, T0 to T3 (mv_shape.c chooses them), one
 // lib/w_<type>.wgsl, and
 //   fn mv_row(wg: u32, r: u32) -> u32    row in W's stack of the workgroup's row r < MV_ROWS; any row
 //                                        that is there when r lies beyond the end
@@ -12,6 +12,7 @@ const MV_ROWS = T0;
 const MV_RPT = T1;
 const MV_LANES = T2;
 const MV_WG = MV_ROWS / MV_RPT * MV_LANES;
+const MV_DIRECT = T3 == 1u; // weights are loaded where they are used, and not a part ahead
 const MV_BLOCKS = (XB + MV_LANES - 1u) / MV_LANES; // blocks of a staged part that a lane reads
 const MV_PARTS = MV_LANES / MV_FOLD;               // partial sums of a row
 const MV_STRIDE = MV_PARTS | 1u;                   // odd: threads on neighbouring rows hit all banks
@@ -19,14 +20,16 @@ var<workgroup> mv_part: array<f32, MV_ROWS * MV_STRIDE>;
 
 const MV_X = (XB * 8u + MV_WG - 1u) / MV_WG;        // vec4s of a staged part that a thread brings
 
-var<private> mv_raw: array<W_Raw, MV_RPT * MV_BLOCKS>;
+var<private> mv_raw: array<W_Raw, select(MV_RPT * MV_BLOCKS, 1u, MV_DIRECT)>;
 
 // Sends for the weights and x of the part at kb: loads only, no use.
 fn mv_load(wg: u32, kb: u32, t: u32) {
-  for (var j = 0u; j < MV_RPT; j++) {
-    let row = mv_row(wg, t / MV_LANES * MV_RPT + j);
-    for (var i = 0u; i < MV_BLOCKS; i++) {
-      mv_raw[j * MV_BLOCKS + i] = W_load(row, min(kb + i * MV_LANES + t % MV_LANES, K / 32u - 1u));
+  if (!MV_DIRECT) {
+    for (var j = 0u; j < MV_RPT; j++) {
+      let row = mv_row(wg, t / MV_LANES * MV_RPT + j);
+      for (var i = 0u; i < MV_BLOCKS; i++) {
+        mv_raw[j * MV_BLOCKS + i] = W_load(row, min(kb + i * MV_LANES + t % MV_LANES, K / 32u - 1u));
+      }
     }
   }
   for (var i = 0u; i < MV_X; i++) { mv_x(i, min(kb * 8u + t + i * MV_WG, K / 4u - 1u)); }
@@ -41,16 +44,23 @@ fn mv(wg: u32, t: u32) {
     for (var i = 0u; i < MV_X; i++) {
       if (t + i * MV_WG < n * 8u) { xs_put(t + i * MV_WG, mv_stage(i)); }
     }
-    xs_ready(t);
+    xs_ready(t, MV_WG);
     // The next part travels while this one is used.
     var raw = mv_raw;
     if (K / 32u > XB) {
       if (kb + XB < K / 32u) { mv_load(wg, kb + XB, t); }
     }
-    for (var i = 0u; i < MV_BLOCKS; i++) {
-      let xb = i * MV_LANES + lane;
-      if (xb < n) {
-        for (var j = 0u; j < MV_RPT; j++) { acc[j] += W_mul(raw[j * MV_BLOCKS + i], xb); }
+    if (MV_DIRECT) {
+      for (var j = 0u; j < MV_RPT; j++) {
+        let row = mv_row(wg, t / MV_LANES * MV_RPT + j);
+        for (var xb = lane; xb < n; xb += MV_LANES) { acc[j] += W_mul(W_load(row, kb + xb), xb); }
+      }
+    } else {
+      for (var i = 0u; i < MV_BLOCKS; i++) {
+        let xb = i * MV_LANES + lane;
+        if (xb < n) {
+          for (var j = 0u; j < MV_RPT; j++) { acc[j] += W_mul(raw[j * MV_BLOCKS + i], xb); }
+        }
       }
     }
     if (K / 32u > XB) { workgroupBarrier(); }

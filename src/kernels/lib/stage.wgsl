@@ -2,7 +2,7 @@
 // lib/w_block.wgsl; costs nothing where it is not used. Needs const K.
 //   for (var kb = 0u; kb < K / 32u; kb += XB) {
 //     xs_put(i, v) for the i-th vec4 of the part, i in 0 .. xs_blocks(kb) * 8, shared among threads;
-//     xs_ready(t);                     // t: local_invocation_index
+//     xs_ready(t, n);                  // t: local_invocation_index, of n threads
 //     ... W_dot(b, xb) or W_mul(raw, xb), xb in 0 .. xs_blocks(kb) ...
 //     workgroupBarrier();              // before the next part
 //   }
@@ -15,13 +15,13 @@ var<workgroup> xsum: array<f32, XB>; // sum of each staged block, where W_SUM
 
 fn xs_blocks(kb: u32) -> u32 { return min(XB, K / 32u - kb); }
 fn xs_put(i: u32, v: vec4f) { xs[(i & 7u) * XS + (i >> 3u)] = v; }
-fn xs_ready(t: u32) {
+fn xs_ready(t: u32, n: u32) {
   workgroupBarrier();
   if (W_SUM) {
-    if (t < XB) {
-      var s = xs[t];
-      for (var j = 1u; j < 8u; j++) { s += xs[j * XS + t]; }
-      xsum[t] = dot(s, vec4f(1.0));
+    for (var b = t; b < XB; b += n) {
+      var s = xs[b];
+      for (var j = 1u; j < 8u; j++) { s += xs[j * XS + b]; }
+      xsum[b] = dot(s, vec4f(1.0));
     }
     workgroupBarrier();
   }
