@@ -28,8 +28,7 @@ import sys
 import tempfile
 import threading
 
-RUNS = ["frit:gpu", "frit:cpu", "transformers:gpu:dtype=q4", "transformers:gpu:dtype=q4f16", "transformers:cpu:dtype=q4",
-        "transformers:cpu:dtype=q8", "wllama:gpu", "wllama:cpu", "wllama:cpu:threads=1"]
+RUNS = ["frit:gpu", "frit:cpu", "transformers:gpu:dtype=q4", "transformers:gpu:dtype=q4f16", "transformers:cpu:dtype=q4", "wllama:gpu", "wllama:cpu", "wllama:cpu:threads=1"]
 WEIGHTS = re.compile(r"/models/")
 FLAGS = ["--headless", "--no-sandbox", "--enable-unsafe-webgpu", "--disable-quic", "--no-first-run", "--disable-sync",
          "--disable-background-networking", "--disable-component-update", "--disable-gpu-watchdog"]
