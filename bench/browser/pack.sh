@@ -46,7 +46,7 @@ for engine in $engines; do
     transformers)
       peers
       put transformers "$npm/@huggingface/transformers/dist/transformers.min.js"
-      put transformers "$npm"/onnxruntime-web/dist/ort-wasm-simd-threaded.asyncify.{mjs,wasm}
+      put transformers "$npm"/onnxruntime-web/dist/ort-wasm-simd-threaded{,.asyncify}.{mjs,wasm}
       mkdir -p "$out/models/onnx"
       cp -r "${ONNX_MODEL:?the folder that to_onnx.py made}/." "$out/models/onnx/"
       ;;

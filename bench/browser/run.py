@@ -5,10 +5,10 @@ profile each, one after another; writes NAME.json (everything) and NAME.md (the 
 FOLDER is what bench/browser/pack.sh makes. Only Python's standard library and a Chromium are needed.
 
   --run frit:gpu --run wllama:cpu:threads=1 ...   PAGE:DEVICE[:KEY=VALUE...] in place of all; the keys are the query
-                                                  of measure.js
+                                                  of measure.js; f16=1 lets Chromium offer 16-bit floats on NVIDIA
   --adapter swiftshader|gpu     what WebGPU in the browser runs on (default swiftshader)
   --browser COMMAND             default: chromium
-  --reps 5 --tokens 128 --prompt 512 --limit SECONDS --timeout SECONDS   of every run
+  --reps 5 --tokens 128 --prompt 512 --limit SECONDS --timeout SECONDS --verify 40   of every run
 
 FOLDER is served on loopback with byte ranges and the headers of a cross-origin isolated page. Bytes served are
 counted, so that the table tells what an engine downloads besides the weights."""
@@ -28,16 +28,20 @@ import sys
 import tempfile
 import threading
 
-RUNS = ["frit:gpu", "frit:cpu", "transformers:gpu:dtype=q4", "transformers:gpu:dtype=q4f16", "transformers:cpu:dtype=q4", "wllama:gpu", "wllama:cpu", "wllama:cpu:threads=1"]
+RUNS = ["frit:gpu", "frit:cpu", "transformers:gpu:dtype=q4", "transformers:cpu:dtype=q8", "wllama:gpu", "wllama:cpu",
+        "wllama:cpu:threads=1"]
+F16 = ["frit:gpu:f16=1", "wllama:gpu:f16=1"]  # with --adapter gpu
 WEIGHTS = re.compile(r"/models/")
 FLAGS = ["--headless", "--no-sandbox", "--enable-unsafe-webgpu", "--disable-quic", "--no-first-run", "--disable-sync",
          "--disable-background-networking", "--disable-component-update", "--disable-gpu-watchdog"]
+F16_FLAG = ["--enable-dawn-features=vulkan_enable_f16_on_nvidia"]
 ADAPTER = {"swiftshader": ["--use-webgpu-adapter=swiftshader"],
            "gpu": ["--enable-features=Vulkan", "--use-angle=vulkan", "--disable-vulkan-surface", "--ignore-gpu-blocklist"]}
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Files with ranges. server.served: path -> bytes; server.answer: what was POSTed to /done."""
+    """Files with ranges. server.served: path -> bytes; server.answer: what was POSTed to /done;
+    server.progress: to /progress, last."""
     protocol_version = "HTTP/1.1"
     extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".wasm": "application/wasm",
                       ".mjs": "text/javascript", ".js": "text/javascript"}
@@ -92,7 +96,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", "0")
         self.end_headers()
-        if self.path == "/done":
+        if self.path == "/progress":
+            self.server.progress = data.decode()
+        elif self.path == "/done":
             self.server.answer = json.loads(data)
             self.server.answered.set()
 
@@ -111,15 +117,17 @@ def sizes(folder, served):
 def run_page(a, spec):
     """One page in one browser; the page's object, and what it made the server send."""
     page, device, *rest = spec.split(":")
-    query = "&".join([f"device={device}", f"reps={a.reps}", f"tokens={a.tokens}", f"prompt={a.prompt}", f"limit={a.limit}", *rest])
+    query = "&".join([f"device={device}", f"reps={a.reps}", f"tokens={a.tokens}", f"prompt={a.prompt}", f"limit={a.limit}", f"verify={a.verify}", *rest])
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(a.folder)))
     server.daemon_threads = True
-    server.served, server.lock, server.answer, server.answered = {}, threading.Lock(), None, threading.Event()
+    server.served, server.lock, server.answered = {}, threading.Lock(), threading.Event()
+    server.answer = server.progress = None
     threading.Thread(target=server.serve_forever, daemon=True).start()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         log = pathlib.Path(profile, "log")
-        command = [*shlex.split(a.browser), *FLAGS, *ADAPTER[a.adapter], *a.flag, f"--user-data-dir={profile}/profile",
+        command = [*shlex.split(a.browser), *FLAGS, *ADAPTER[a.adapter], *(F16_FLAG if "f16=1" in rest else []), *a.flag,
+                   f"--user-data-dir={profile}/profile",
                    f"http://127.0.0.1:{server.server_port}/{page}.html?{query}"]
         with log.open("wb") as f:
             p = subprocess.Popen(command, stdout=f, stderr=f)
@@ -129,7 +137,7 @@ def run_page(a, spec):
                 p.wait(10)
             except subprocess.TimeoutExpired:
                 p.kill()
-        answer = server.answer if ok else {"error": f"no answer in {a.timeout} s", "log": log.read_text(errors="replace")[-2000:]}
+        answer = server.answer if ok else {"error": f"no answer in {a.timeout} s; last: {server.progress}", "log": log.read_text(errors="replace")[-2000:]}
     server.shutdown()
     weights = sum(n for path, n in server.served.items() if WEIGHTS.search(path))
     return {"run": spec, **answer, "load_average": load, "besides_weights": sizes(a.folder, server.served),
@@ -174,9 +182,13 @@ def phases(r):
     out = []
     for visit in ("first_visit", "second_visit"):
         v = r.get(visit) or {}
-        steps = [("page", v.get("script", 0)), *v.get("phases", {}).items(), ("first token", v.get("ready", 0))]
-        ends = [t for _, t in steps[1:]] + [v.get("first_token", 0)]
-        out.append(", ".join(f"{n} {(e - t) / 1000:.2f}" for (n, t), e in zip(steps, ends)))
+        if not v:
+            out += ["", ""]
+            continue
+        inner = [(n, t) for n, t in v["phases"].items() if n != "ready"]
+        steps = [("page", 0), ("start", v["script"]), *inner, ("first token", v["ready"])]
+        ends = [t for _, t in steps[1:]] + [v["first_token"]]
+        out += [", ".join(f"{n} {(e - t) / 1000:.2f}" for (n, t), e in zip(steps, ends)), v["long_tasks"]["max_ms"]]
     return out
 
 
@@ -202,8 +214,9 @@ MB besides weights: what the server sent for the page, uncompressed (gzipped). M
 """
     text += table(["engine", "on", "MB besides weights", "MB of weights", "ready", "first token", "reload: ready",
                    "reload: first token", "prompt tok/s", "decode tok/s"], [row(r) for r in runs])
-    text += "\nPhases of the two visits, seconds:\n\n" + table(["engine", "first visit", "reload"],
-                                                     [[f"{r['engine']}, {':'.join(r['run'].split(':')[1:])}", *phases(r)] for r in ran])
+    text += "\nPhases of the two visits, seconds:\n\n" + table(
+        ["engine", "first visit", "longest task of the page, ms", "reload", "longest task, ms"],
+        [[f"{r['engine']}, {':'.join(r['run'].split(':')[1:])}", *phases(r)] for r in ran])
     text += "\nWhat they answered, greedily (the capital of France; a story):\n\n"
     for r in ran:
         same = f" (equal to native frit's, {' and '.join(r['equals_native'])})" if r.get("equals_native") else ""
@@ -220,11 +233,11 @@ def main():
     ap.add_argument("--adapter", choices=ADAPTER, default="swiftshader")
     ap.add_argument("--browser", default="chromium")
     ap.add_argument("--flag", action="append", default=[], help="one more of the browser's")
-    for name, value in [("reps", 5), ("tokens", 128), ("prompt", 512), ("limit", 600), ("timeout", 900)]:
+    for name, value in [("reps", 5), ("tokens", 128), ("prompt", 512), ("limit", 600), ("timeout", 900), ("verify", 40)]:
         ap.add_argument(f"--{name}", type=int, default=value)
     a = ap.parse_args()
     m, runs = {**machine(a), "title": a.title, "reps": a.reps, "tokens": a.tokens, "prompt": a.prompt}, []
-    for spec in a.run or RUNS:
+    for spec in a.run or RUNS + (F16 if a.adapter == "gpu" else []):
         r = run_page(a, spec)
         runs.append(r)
         print(spec, r.get("error") or json.dumps({k: r[k] for k in ("first_visit", "second_visit", "speed")}), file=sys.stderr, flush=True)

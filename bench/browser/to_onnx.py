@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""to_onnx.py MODEL.gguf OUTDIR [--dtype q4|q4f16 ...]: a llama-architecture GGUF file as the folder that transformers.js
+"""to_onnx.py MODEL.gguf OUTDIR [--dtype q4|q4f16|q8 ...]: a llama-architecture GGUF file as the folder that transformers.js
 loads (config.json, tokenizer.json, onnx/model_q4.onnx), so that it runs the same weights as frit.
 
 The graph is what ONNX Runtime has fused kernels for: GroupQueryAttention with the rotary embedding in it,
-SkipSimplifiedLayerNormalization, MatMulNBits. Matrices are 4 bits with one scale a block of 32, symmetric, as the
-published *_q4 files are: each value of the GGUF file, dequantised, is quantised anew. A Q8_0 embedding, which is the output
-matrix too, stays 8 bits, bit for bit. q4f16 computes in 16-bit floats. Then greedy answers of onnxruntime on
-the CPU are printed. Needs onnx, onnxruntime, gguf, tokenizers (PyPI)."""
+SkipSimplifiedLayerNormalization, MatMulNBits. Matrices are 4 bits in blocks of 32 with a scale and a zero point each:
+the values of the GGUF file, quantised anew, for a Q4_1 block's offset is no whole number of steps. A Q8_0 embedding, which
+is the output matrix too, stays as it is, bit for bit. q4f16 computes in 16-bit floats. q8 is the form for WebAssembly, where
+MatMulNBits has no fast kernel: signed bytes with one scale a row, activations rounded as they come (DynamicQuantizeMatMul).
+Then greedy answers of onnxruntime on the CPU are printed. Needs onnx, onnxruntime, gguf, tokenizers (PyPI)."""
 import argparse
 import json
 import pathlib
@@ -19,6 +20,7 @@ from onnx import TensorProto as T, helper as h, numpy_helper
 
 BLOCK = 32
 MS = "com.microsoft"
+SUFFIX = {"q4": "q4", "q4f16": "q4f16", "q8": "quantized"}  # transformers.js's names
 
 
 class Gguf:
@@ -45,24 +47,27 @@ class Gguf:
 
 
 def quantize4(w):
-    """[rows, columns] -> packed [rows, blocks, 16] (first value in the low half), scales [rows, blocks].
+    """[rows, columns] -> packed values [rows, blocks, 16] and zero points [rows, blocks / 2] (the first in the low
+    half), scales [rows, blocks]. Of a few scales a block the one with the least squared error."""
+    b = w.reshape(w.shape[0], -1, BLOCK)
+    high, low = np.maximum(b.max(-1, keepdims=True), 0), np.minimum(b.min(-1, keepdims=True), 0)
+    best = np.full_like(high, np.inf)
+    scale, zero, q = np.ones_like(high), np.zeros_like(high), np.zeros_like(b)
+    for steps in (15, 14.5, 14, 13.5):
+        s = np.where(high == low, 1, (high - low) / steps)
+        z = np.clip(np.rint(-low / s), 0, 15)
+        n = np.clip(np.rint(b / s + z), 0, 15)
+        error = (((n - z) * s - b) ** 2).sum(-1, keepdims=True)
+        better = error < best
+        best, scale, zero, q = (np.where(better, new, old) for new, old in ((error, best), (s, scale), (z, zero), (n, q)))
+    pack = lambda v: v[..., 0::2].astype(np.uint8) | v[..., 1::2].astype(np.uint8) << 4
+    return pack(q), pack(zero[..., 0]), scale[..., 0]
 
-    Of several scales around ONNX Runtime's own (the largest magnitude is -8) the one with the least squared error."""
-    rows, columns = w.shape
-    b = w.reshape(rows, columns // BLOCK, BLOCK)
-    top = np.take_along_axis(b, np.abs(b).argmax(-1)[..., None], -1)
-    best = scale = q = None
-    for k in (8.0, 7.75, 7.5, 7.25, 7.0):
-        s = np.where(top == 0, 1, top / -k)
-        n = np.clip(np.rint(b / s), -8, 7)
-        error = ((n * s - b) ** 2).sum(-1, keepdims=True)
-        if best is None:
-            best, scale, q = error, s, n
-        else:
-            better = error < best
-            best, scale, q = np.where(better, error, best), np.where(better, s, scale), np.where(better, n, q)
-    q = (q + 8).astype(np.uint8)
-    return q[..., 0::2] | q[..., 1::2] << 4, scale[..., 0].astype(np.float32)
+
+def quantize8(w):
+    """[rows, columns] -> signed bytes of the same shape, one scale a row."""
+    scale = np.maximum(np.abs(w).max(-1, keepdims=True), 1e-12) / 127
+    return np.rint(w / scale).astype(np.int8), scale[:, 0].astype(np.float32)
 
 
 def halves_apart(w, heads):
@@ -75,6 +80,7 @@ class Graph:
     def __init__(self, dtype):
         self.float = T.FLOAT16 if dtype == "q4f16" else T.FLOAT
         self.np_float = np.float16 if dtype == "q4f16" else np.float32
+        self.q8 = dtype == "q8"
         self.nodes, self.initializers = [], []
 
     def node(self, op, inputs, outputs, domain="", **attributes):
@@ -89,9 +95,35 @@ class Graph:
         return self.const(name, array.astype(self.np_float))
 
     def matmul(self, x, name, w):
-        packed, scales = quantize4(w)
-        return self.node("MatMulNBits", [x, self.const(name + ".q", packed), self.floats(name + ".scales", scales)], [name], MS,
-                         K=w.shape[1], N=w.shape[0], bits=4, block_size=BLOCK, accuracy_level=0 if self.float == T.FLOAT16 else 4)
+        if self.q8:
+            q, scales = quantize8(w)
+            return self.node("DynamicQuantizeMatMul", [x, self.const(name + ".q", q.T), self.floats(name + ".scales", scales)], [name], MS)
+        packed, zero, scales = quantize4(w)
+        inputs = [x, self.const(name + ".q", packed), self.floats(name + ".scales", scales), self.const(name + ".zero", zero)]
+        return self.node("MatMulNBits", inputs, [name], MS, K=w.shape[1], N=w.shape[0], bits=4, block_size=BLOCK, accuracy_level=4)
+
+    def embedding(self, g, name, ids):
+        """The rows of `ids`; output() multiplies by the same matrix."""
+        if self.q8:
+            q, scales = quantize8(g.matrix(name))
+            self.table = self.const("embedding.q", q), self.floats("embedding.scales", scales)
+            rows = self.node("Cast", [self.node("Gather", [self.table[0], ids], ["embedding.rows"])], ["embedding.floats"], to=self.float)
+            one = self.const("axis_last", np.array([-1], np.int64))
+            scale = self.node("Unsqueeze", [self.node("Gather", [self.table[1], ids], ["embedding.scale"]), one], ["embedding.scale_column"])
+            return self.node("Mul", [rows, scale], ["embedded"])
+        q, scales = g.q8(name)
+        self.table = self.const("embedding.q", q), self.floats("embedding.scales", scales)
+        flat = self.node("Reshape", [self.table[0], self.const("flat", np.array([q.shape[0], -1], np.int64))], ["embedding.flat"])
+        return self.node("GatherBlockQuantized", [flat, ids, self.table[1]], ["embedded"], MS, bits=8, block_size=BLOCK,
+                         gather_axis=0, quantize_axis=1)
+
+    def output(self, x, width, vocabulary):
+        if self.q8:
+            return self.node("DynamicQuantizeMatMul", [x, self.node("Transpose", [self.table[0]], ["embedding.turned"], perm=[1, 0]),
+                                                       self.table[1]], ["logits"], MS)
+        out = self.node("MatMulNBits", [x, *self.table], ["logits" if self.float == T.FLOAT else "logits_16"], MS, K=width,
+                        N=vocabulary, bits=8, block_size=BLOCK, accuracy_level=4)
+        return out if self.float == T.FLOAT else self.node("Cast", [out], ["logits"], to=T.FLOAT)
 
 
 def build(g, dtype):
@@ -109,11 +141,7 @@ def build(g, dtype):
     total = m.node("Gather", [m.node("Shape", ["attention_mask"], ["mask_shape"]), one], ["total_64"], axis=0)
     total = m.node("Cast", [total], ["total"], to=T.INT32)
 
-    table, table_scales = g.q8("token_embd.weight")
-    table, table_scales = m.const("embedding.q", table), m.floats("embedding.scales", table_scales)
-    flat = m.node("Reshape", [table, m.const("flat", np.array([vocabulary, width], np.int64))], ["embedding.flat"])
-    skip = m.node("GatherBlockQuantized", [flat, "input_ids", table_scales], ["embedded"], MS, bits=8, block_size=BLOCK,
-                  gather_axis=0, quantize_axis=1)
+    skip = m.embedding(g, "token_embd.weight", "input_ids")
     x = m.node("SimplifiedLayerNormalization", [skip, m.floats("0.norm1", g.matrix("blk.0.attn_norm.weight"))], ["0.normed1"],
                axis=-1, epsilon=eps, stash_type=1)
     for i in range(layers):
@@ -137,17 +165,14 @@ def build(g, dtype):
     # The last rows only; 0 keeps all.
     start = m.node("Reshape", [m.node("Neg", ["num_logits_to_keep"], ["minus"]), m.const("flat_1", np.array([1], np.int64))], ["start"])
     x = m.node("Slice", [x, start, m.const("end", np.array([2**31 - 1], np.int64)), m.const("axis_1", np.array([1], np.int64))], ["kept"])
-    logits = m.node("MatMulNBits", [x, table, table_scales], ["logits" if m.float == T.FLOAT else "logits_16"], MS,
-                    K=width, N=vocabulary, bits=8, block_size=BLOCK, accuracy_level=0 if m.float == T.FLOAT16 else 4)
-    if m.float == T.FLOAT16:
-        m.node("Cast", [logits], ["logits"], to=T.FLOAT)
+    m.output(x, width, vocabulary)
 
     info = h.make_tensor_value_info
-    cache = lambda kind, length: [info(f"{kind}.{i}.{n}", m.float, ["batch", kv_heads, length, size])
+    cache = lambda kind, length: [info(f"{kind}.{i}.{n}", m.float, ["batch_size", kv_heads, length, size])
                                   for i in range(layers) for n in ("key", "value")]
-    inputs = [info("input_ids", T.INT64, ["batch", "sequence"]), info("attention_mask", T.INT64, ["batch", "total_sequence"]),
-              info("num_logits_to_keep", T.INT64, []), *cache("past_key_values", "past_sequence")]
-    outputs = [info("logits", T.FLOAT, ["batch", "kept_sequence", vocabulary]), *cache("present", "total_sequence")]
+    inputs = [info("input_ids", T.INT64, ["batch_size", "sequence_length"]), info("attention_mask", T.INT64, ["batch_size", "total_sequence_length"]),
+              info("num_logits_to_keep", T.INT64, []), *cache("past_key_values", "past_sequence_length")]
+    outputs = [info("logits", T.FLOAT, ["batch_size", "kept_sequence", vocabulary]), *cache("present", "total_sequence_length")]
     graph = h.make_graph(m.nodes, "model", inputs, outputs, m.initializers)
     return h.make_model(graph, opset_imports=[h.make_opsetid("", 18), h.make_opsetid(MS, 1)], ir_version=10, producer_name="to_onnx")
 
@@ -217,14 +242,15 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("model")
     ap.add_argument("out", type=pathlib.Path)
-    ap.add_argument("--dtype", action="append", choices=["q4", "q4f16"])
+    ap.add_argument("--dtype", action="append", choices=list(SUFFIX))
     a = ap.parse_args()
     g = Gguf(a.model)
     (a.out / "onnx").mkdir(parents=True, exist_ok=True)
     write_texts(g, a.out)
-    template = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
-    for dtype in a.dtype or ["q4", "q4f16"]:
-        path = str(a.out / f"onnx/model_{dtype}.onnx")
+    system = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+    template = system + "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+    for dtype in a.dtype or ["q4", "q8"]:
+        path = str(a.out / f"onnx/model_{SUFFIX[dtype]}.onnx")
         onnx.save(build(g, dtype), path)
         print(path, pathlib.Path(path).stat().st_size)
         for question in ("What is the capital of France?", "Tell me a long story about a lighthouse keeper and the sea."):
