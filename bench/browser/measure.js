@@ -11,7 +11,8 @@
 // in window.result. Times are milliseconds since the visit's navigation began, unless named otherwise.
 //
 // Query: device=gpu|cpu, reps=5, tokens=128, prompt=512 (about so many tokens), threads=0 (the engine's own),
-// verify=40 (tokens of each verified answer at most), dtype, model=PATH, limit=SECONDS (no repetition begins after that), reload=0 (one visit only).
+// verify=40 (tokens of each verified answer at most), dtype, model=PATH, limit=SECONDS (no repetition begins after
+// that), reload=0 (one visit only).
 
 import { DEMO, STORY, VERIFIED, longPrompt } from "./prompts.js";
 
@@ -116,7 +117,6 @@ async function run(engine) {
   times.long_tasks = longTasks();
   if (o.reload && !before) {
     await model.dispose();
-    await engine.settled?.();
     sessionStorage.setItem("bench", JSON.stringify(times));
     location.reload();
     return;
