@@ -23,6 +23,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -131,12 +132,14 @@ def run_page(a, spec):
                    f"http://127.0.0.1:{server.server_port}/{page}.html?{query}"]
         with log.open("wb") as f:
             p = subprocess.Popen(command, stdout=f, stderr=f)
-            ok = server.answered.wait(a.timeout)
-            p.terminate()
             try:
-                p.wait(10)
-            except subprocess.TimeoutExpired:
-                p.kill()
+                ok = server.answered.wait(a.timeout)
+            finally:
+                p.terminate()
+                try:
+                    p.wait(10)
+                except subprocess.TimeoutExpired:
+                    p.kill()
         answer = server.answer if ok else {"error": f"no answer in {a.timeout} s; last: {server.progress}", "log": log.read_text(errors="replace")[-2000:]}
     server.shutdown()
     weights = sum(n for path, n in server.served.items() if WEIGHTS.search(path))
@@ -170,7 +173,8 @@ def row(r):
     name = f"{r.get('engine', r['run'].split(':')[0])} {r.get('version', '')}"
     how = ", ".join([{"gpu": "WebGPU", "cpu": "CPU"}[r["run"].split(":")[1]], *r["run"].split(":")[2:]])
     if "error" in r:
-        return [name, how, "does not run: " + str(r["error"]).splitlines()[0][:160], *[""] * 7]
+        words = str(r["error"]).splitlines()[0][:200]
+        return [name, how, words if words.startswith("no answer") else f"does not run: {words}", *[""] * 7]
     size, first, again, speed = r["besides_weights"], r["first_visit"], r["second_visit"] or {}, r["speed"]
     seconds = lambda t: f"{t / 1000:.2f}" if t is not None else ""
     return [name, how, f"{size['raw'] / 1e6:.2f} ({size['gzipped'] / 1e6:.2f})", f"{r['weights_sent'] / 1e6:.1f}",
@@ -236,6 +240,7 @@ def main():
     for name, value in [("reps", 5), ("tokens", 128), ("prompt", 512), ("limit", 600), ("timeout", 900), ("verify", 40)]:
         ap.add_argument(f"--{name}", type=int, default=value)
     a = ap.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the browser ends, too
     m, runs = {**machine(a), "title": a.title, "reps": a.reps, "tokens": a.tokens, "prompt": a.prompt}, []
     for spec in a.run or RUNS + (F16 if a.adapter == "gpu" else []):
         r = run_page(a, spec)
