@@ -4,7 +4,8 @@ PREFIX ?= /usr/local
 PORT ?= 8080
 # Where tools/setup.sh puts a Node.js if the system's is too old.
 export PATH := $(CURDIR)/.cache/node/bin:$(PATH)
-export NODE_DISABLE_COMPILE_CACHE := 1 # npm would leave one in /tmp
+# npm would leave one in /tmp.
+export NODE_DISABLE_COMPILE_CACHE := 1
 CCACHE := $(if $(shell command -v ccache 2>/dev/null),-DCMAKE_C_COMPILER_LAUNCHER=ccache)
 
 help: ## this list
