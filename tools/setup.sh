@@ -80,7 +80,7 @@ present() {
 }
 missing() {
   local p
-  for p in "$@"; do present "$p" || echo "$p"; done
+  for p in $(printf '%s\n' "$@" | sort -u); do present "$p" || echo "$p"; done
 }
 
 fetch_packages="python3 python3-pip ca-certificates"

@@ -4,7 +4,7 @@
 //     node tools/web_server.mjs [PORT [FOLDER]]
 //
 // With a folder that is served instead, from its root, with nothing of the repository.
-import { createReadStream, readdirSync, readFileSync, statSync } from "node:fs";
+import { createReadStream, realpathSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -84,8 +84,12 @@ export function startServer({ port = 0, log, folder } = {}) {
   });
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   const [, , port = 8080, folder] = process.argv;
-  const { url } = await startServer({ port: Number(port), folder });
-  console.log(`serving on ${url}`);
+  try {
+    console.log(`serving on ${(await startServer({ port: Number(port), folder })).url}`);
+  } catch (e) {
+    console.error(`web_server: port ${port} of 127.0.0.1 cannot be had: ${e.message}`);
+    process.exitCode = 1;
+  }
 }
