@@ -28,7 +28,7 @@ HEADERS = {
     "threads.h": ["hw/cpu", "cli/"],
     "unistd.h": ["base/file", "hw/cpu", "cli/"],
     "fcntl.h": ["base/file", "cli/"],
-    "sys/*": ["base/file", "hw/cpu", "cli/"],
+    "sys/*": ["base/file", "hw/cpu", "kernels/cpu_isa", "cli/"],
 }
 PRINTS = "exit _exit _Exit quick_exit abort printf fprintf vprintf vfprintf puts putchar perror"
 MEMORY = "malloc calloc realloc free strdup strndup aligned_alloc posix_memalign"

@@ -4,8 +4,8 @@
 
 #include "kernels/cpu_attention.h"
 #include "kernels/cpu_isa_impl.h"
-#include "kernels/cpu_matmul.h"
-#include "kernels/cpu_matvec.h"
+#include "kernels/cpu_matmul_q.h"
+#include "kernels/cpu_matvec_q.h"
 #include "kernels/cpu_rows.h"
 
 _Static_assert((int)PANEL <= (int)CPU_PANEL_MAX && (int)STRIP <= (int)CPU_STRIP_MAX &&

@@ -63,7 +63,7 @@ INLINE void group_simple(dtype t, const uint8_t *b, group *g) {
   const uint8_t *q = b + 2 + (min ? 2 : 0);
   u8x16 nibbles = load_16(q + (five ? 4 : 0));
   g->c[0] = nibbles & 15;
-  g->c[1] = nibbles >> 4;
+  g->c[1] = u8_shr(nibbles, 4);
   if (five) {
     uint32_t high = load_u32(q);
     g->c[0] |= fifth_bits(high);
@@ -79,8 +79,8 @@ INLINE void group_45_k(dtype t, const uint8_t *b, uint32_t i, group *g) {
   const uint8_t *q = b + (t == DT_Q5_K ? 48 : 16) + i / 2 * 32;
   for (uint32_t h = 0; h < 2; h++) {
     u8x16 c = load_16(q + 16 * h);
-    g->c[h] = i % 2 ? c >> 4 : c & 15;
-    if (t == DT_Q5_K) g->c[h] |= (load_16(b + 16 + 16 * h) >> (uint8_t)i & 1) << 4;
+    g->c[h] = i % 2 ? u8_shr(c, 4) : c & 15;
+    if (t == DT_Q5_K) g->c[h] |= u8_shl(u8_shr(load_16(b + 16 + 16 * h), i) & 1, 4);
   }
   group_scales(g, half_at(b) * (float)scale, -(half_at(b + 2) * (float)min));
 }
@@ -89,7 +89,7 @@ INLINE void group_2_k(const uint8_t *b, uint32_t i, group *g) {
   float d = half_at(b + 80), dmin = half_at(b + 82);
   for (uint32_t h = 0; h < 2; h++) {
     uint8_t s = b[2 * i + h];
-    g->c[h] = load_16(b + 16 + i / 4 * 32 + 16 * h) >> (uint8_t)(i % 4 * 2) & 3;
+    g->c[h] = u8_shr(load_16(b + 16 + i / 4 * 32 + 16 * h), i % 4 * 2) & 3;
     g->d[h] = d * (float)(s & 15);
     g->m[h] = -(dmin * (float)(s >> 4));
   }
@@ -100,8 +100,8 @@ INLINE void group_3_k(const uint8_t *b, uint32_t i, group *g) {
   for (uint32_t h = 0; h < 2; h++) {
     uint32_t j = 2 * i + h;
     int s = (b[96 + j % 8] >> (j / 8 * 4) & 15) | (b[104 + j % 4] >> (j / 4 * 2) & 3) << 4;
-    g->c[h] = (load_16(b + 32 + i / 4 * 32 + 16 * h) >> (uint8_t)(i % 4 * 2) & 3) |
-              (load_16(b + 16 * h) >> (uint8_t)i & 1) << 2;
+    g->c[h] = (u8_shr(load_16(b + 32 + i / 4 * 32 + 16 * h), i % 4 * 2) & 3) |
+              u8_shl(u8_shr(load_16(b + 16 * h), i) & 1, 2);
     g->d[h] = d * (float)(s - 32);
     g->m[h] = -4.0f * g->d[h];
   }
@@ -111,9 +111,9 @@ INLINE void group_6_k(const uint8_t *b, uint32_t i, group *g) {
   float d = half_at(b + 208);
   for (uint32_t h = 0; h < 2; h++) {
     u8x16 low = load_16(b + i / 4 * 64 + i % 2 * 32 + 16 * h);
-    low = i % 4 / 2 ? low >> 4 : low & 15;
-    u8x16 high = load_16(b + 128 + i / 4 * 32 + 16 * h) >> (uint8_t)(i % 4 * 2) & 3;
-    g->c[h] = low | high << 4;
+    low = i % 4 / 2 ? u8_shr(low, 4) : low & 15;
+    u8x16 high = u8_shr(load_16(b + 128 + i / 4 * 32 + 16 * h), i % 4 * 2) & 3;
+    g->c[h] = low | u8_shl(high, 4);
     g->d[h] = d * (float)(int8_t)b[192 + 2 * i + h];
     g->m[h] = -32.0f * g->d[h];
   }

@@ -24,6 +24,21 @@ static bool has_avx512(void) {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 static bool has_avx512_vnni(void) { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+#elif defined(__aarch64__)
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+/* SDOT and UDOT. Elsewhere than on Linux as the compiler was told. */
+static bool has_neon_dot(void) {
+#if defined(__ARM_FEATURE_DOTPROD)
+  return true;
+#elif defined(__linux__)
+  return getauxval(AT_HWCAP) >> 20 & 1; /* HWCAP_ASIMDDP */
+#else
+  return false;
+#endif
+}
 #endif
 
 static bool always(void) { return true; }
@@ -32,7 +47,13 @@ static const struct {
   const cpu_forms *forms;
   bool (*has)(void);
 } levels[] = {
+#if defined(__aarch64__)
+    {&cpu_forms_neon, always},       {&cpu_forms_neon_dot, has_neon_dot},
+#elif defined(__wasm_simd128__)
+    {&cpu_forms_simd128, always},
+#else
     {&cpu_forms_base, always},
+#endif
 #if defined(__x86_64__)
     {&cpu_forms_avx2, has_avx2},     {&cpu_forms_avx2_vnni, has_avx2_vnni},
     {&cpu_forms_avx512, has_avx512}, {&cpu_forms_avx512_vnni, has_avx512_vnni},
@@ -109,12 +130,12 @@ hw_cpu_fn kernel_cpu_fast(kernel_op op, bool rounds) {
   }
 }
 
-/* matvec: sums, or bytes with scales, sums and offsets. matmul: packed x, a strip of weights.
- * attention: see its panel; the parts of one token. */
+/* matvec: sums, or codes of at most 16 bits with scales, sums and offsets. matmul: packed x, a
+ * strip of weights. attention: see its panel; the parts of one token. */
 void kernel_cpu_shape(const kernel_spec *s, kernel_shape *shape) {
   if (s->op == KERNEL_MATVEC) {
     const uint64_t k = s->dim[1];
-    shape->cpu_own = s->rounds ? k + 12 * (k / 32) : 4 * (k / 16);
+    shape->cpu_own = s->rounds ? 2 * k + 12 * (k / 32) : 4 * (k / 16);
   } else if (s->op == KERNEL_MATMUL) {
     const uint64_t k = s->dim[1], m = round_up(s->dim[2], CPU_PANEL_MAX) + CPU_PANEL_MAX;
     shape->cpu_scratch = 4 * m * k;

@@ -1,8 +1,9 @@
 /* Fast CPU forms: which instruction set they use, chosen at run time.
  *
  * One source (cpu_forms.h and what it includes) is compiled once a level into a table of functions.
- * The levels, from plain to wide: "base" (what the compiler may assume: SSE2, NEON, scalar), and on
- * x86-64 "avx2" (with FMA and F16C), "avx2-vnni", "avx512" (F, BW, VL, DQ), "avx512-vnni". */
+ * The levels, from plain to wide: on x86-64 "base" (SSE2), "avx2" (with FMA and F16C), "avx2-vnni",
+ * "avx512" (F, BW, VL, DQ), "avx512-vnni"; on 64-bit ARM "neon", "neon-dot" (SDOT); in WebAssembly
+ * "simd128"; elsewhere "base" alone. "base" never rounds activations. */
 #ifndef FRIT_KERNELS_CPU_ISA_H
 #define FRIT_KERNELS_CPU_ISA_H
 

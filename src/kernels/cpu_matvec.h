@@ -1,8 +1,8 @@
-/* MATVEC: y[Y0 + n] = sum_k W[ROW0 + n, k] x[k]. Threads share the rows; each makes what it needs
- * of x (sums of groups, or x rounded to 8 bits) for itself: K is small beside N.
+/* MATVEC: y[Y0 + n] = sum_k W[ROW0 + n, k] x[k]. Threads share the rows; each makes the
+ * sums of groups of x that it needs for itself: K is small beside N.
  *
  * Exact: codes become floats in registers; d and m are applied a group at a time, m to the group's
- * sum of x. Rounding: integer dot products of codes and rounded x. Four rows at once share x. */
+ * sum of x. Four rows at once share x. */
 #ifndef FRIT_KERNELS_CPU_MATVEC_H
 #define FRIT_KERNELS_CPU_MATVEC_H
 
@@ -15,10 +15,7 @@ typedef struct matvec {
   uint32_t k, begin, end; /* this thread's rows */
   const float *x;
   float *y;
-  const float *sums;      /* exact [K / 16]: of x */
-  const int8_t *q;        /* rounding: x [K], and [K / 32]: */
-  const float *scales;    /* (scale, scale times the sum of q) */
-  const int32_t *offsets; /* where the integer sums of dot_32 start */
+  const float *sums; /* [K / 16]: of x */
 } matvec;
 
 typedef void (*matvec_fn)(const matvec *a);
@@ -122,128 +119,5 @@ static void matvec_exact(const hw_cpu_call *c) {
   }
   matvec_fns[t](&a);
 }
-
-#if CPU_LEVEL > 0
-
-/* How much less than 0 the code 0 means, in types without a minimum, as dot_32 sees the codes. */
-INLINE int32_t code_zero(dtype t) {
-  if (t == DT_Q4_0) return 8;
-  if (t == DT_Q5_0) return 16;
-  return t == DT_Q8_0 && CPU_VNNI ? 128 : 0;
-}
-
-/* Sums of four products of 32 codes and 32 rounded x, in 8 lanes, each started at `offset`: an
- * eighth of -code_zero times the sum of x. */
-INLINE __m256i dot_32(dtype t, __m256i c, __m256i x, int32_t offset) {
-  __m256i start = code_zero(t) ? _mm256_set1_epi32(offset) : _mm256_setzero_si256();
-#if CPU_VNNI
-  if (group_signed(t)) c = _mm256_xor_si256(c, _mm256_set1_epi8(-128));
-#if CPU_LEVEL == 4
-  return _mm256_dpbusd_epi32(start, c, x);
-#else
-  return _mm256_dpbusd_avx_epi32(start, c, x);
-#endif
-#else
-  __m256i p = group_signed(t) ? _mm256_maddubs_epi16(_mm256_sign_epi8(c, c), _mm256_sign_epi8(x, c))
-                              : _mm256_maddubs_epi16(c, x);
-  p = _mm256_madd_epi16(p, _mm256_set1_epi16(1));
-  return code_zero(t) ? _mm256_add_epi32(p, start) : p;
-#endif
-}
-
-INLINE bool group_min(dtype t) {
-  return t == DT_Q4_1 || t == DT_Q5_1 || t == DT_Q4_K || t == DT_Q5_K;
-}
-
-/* (d, m) of group i, the other lanes unused. In the types of 32 elements both are halves at the
- * start of the block: one load and one conversion (what follows a lone d are codes). */
-INLINE __m128 group_pair(dtype t, const uint8_t *row, uint32_t i, const group *g) {
-  if (t > DT_Q8_0) return _mm_setr_ps(g->d[0], g->m[0], 0, 0);
-  const size_t bytes = t == DT_Q4_0   ? 18
-                       : t == DT_Q4_1 ? 20
-                       : t == DT_Q5_0 ? 22
-                       : t == DT_Q5_1 ? 24
-                                      : 34;
-  return _mm_cvtph_ps(_mm_cvtsi32_si128((int)load_u32(row + i * bytes)));
-}
-
-INLINE void rounding_rows(dtype t, const matvec *a, uint32_t n, uint32_t rows) {
-  const uint8_t *w = a->w + n * a->row_bytes;
-  __m256 acc[4] = {{0}};
-  __m128 min[4] = {{0}};
-  for (uint32_t i = 0; i < a->k / 32; i++) {
-    __m256i x = _mm256_loadu_si256((const __m256i *)(a->q + 32 * (size_t)i));
-    __m128 scale = _mm_castpd_ps(_mm_load_sd((const double *)(const void *)(a->scales + 2 * i)));
-    UNROLL for (uint32_t r = 0; r < rows; r++) {
-      const uint8_t *row = w + r * a->row_bytes;
-      group g;
-      group_get(t, row, i, &g);
-      __m256i c = _mm256_set_m128i((__m128i)g.c[1], (__m128i)g.c[0]);
-      __m256 p = _mm256_cvtepi32_ps(dot_32(t, c, x, a->offsets[i]));
-      __m128 pair = _mm_mul_ps(group_pair(t, row, i, &g), scale);
-      acc[r] = _mm256_fmadd_ps(p, _mm256_broadcastss_ps(pair), acc[r]);
-      if (group_min(t)) min[r] = _mm_add_ps(min[r], pair);
-    }
-  }
-  UNROLL for (uint32_t r = 0; r < rows; r++) {
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(acc[r]), _mm256_extractf128_ps(acc[r], 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    s = _mm_add_ss(s, _mm_movehdup_ps(s));
-    if (group_min(t)) s = _mm_add_ss(s, _mm_movehdup_ps(min[r]));
-    a->y[n + r] = _mm_cvtss_f32(s);
-  }
-}
-
-/* Types with one scale a group; the others stay exact. */
-#define X(id, name)                                                                                \
-  static void matvec_rounding_##name(const matvec *a) { BY_FOUR(rounding_rows, id); }
-X(DT_Q4_0, q4_0)
-X(DT_Q4_1, q4_1)
-X(DT_Q5_0, q5_0)
-X(DT_Q5_1, q5_1)
-X(DT_Q8_0, q8_0)
-X(DT_Q4_K, q4_k)
-X(DT_Q5_K, q5_k)
-#undef X
-
-/* clang-format off: it never settles on these lines */
-static const matvec_fn matvec_rounding_fns[DT_COUNT_] = {
-#define X(id, name) [id] = matvec_rounding_##name,
-    X(DT_Q4_0, q4_0) X(DT_Q4_1, q4_1) X(DT_Q5_0, q5_0) X(DT_Q5_1, q5_1) X(DT_Q8_0, q8_0)
-        X(DT_Q4_K, q4_k) X(DT_Q5_K, q5_k)
-#undef X
-};
-/* clang-format on */
-
-static void matvec_rounding(const hw_cpu_call *c) {
-  matvec a;
-  dtype t;
-  matvec_call(c, &a, &t);
-  if (!matvec_rounding_fns[t]) {
-    matvec_exact(c);
-    return;
-  }
-  const uint32_t n = a.k / 32;
-  const int32_t zero = code_zero(t) / 8;
-  int8_t *q = c->own;
-  float *scales = (float *)(void *)(q + a.k);
-  int32_t *offsets = (int32_t *)(void *)(scales + 2 * n);
-  for (uint32_t i = 0; i < n; i++) {
-    int32_t sum;
-    float d = round_group(a.x + 32 * i, q + 32 * i, &sum);
-    scales[2 * i] = d;
-    scales[2 * i + 1] = d * (float)sum;
-    offsets[i] = -zero * sum;
-  }
-  a.scales = scales;
-  a.offsets = offsets;
-  a.q = q;
-  matvec_rounding_fns[t](&a);
-}
-
-#else
-static void matvec_rounding(const hw_cpu_call *c) { matvec_exact(c); }
-#endif
-#undef BY_FOUR
 
 #endif

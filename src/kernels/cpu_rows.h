@@ -91,7 +91,7 @@ static void embed_form(const hw_cpu_call *c) {
 /* Halves of n floats, to nearest even. */
 static void put_halves(const float *x, size_t n, uint16_t *out) {
   size_t i = 0;
-#if CPU_LEVEL > 0
+#if CPU_X86
   for (; i + 8 <= n; i += 8)
     _mm_storeu_si128((__m128i *)(out + i),
                      _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));

@@ -1,5 +1,6 @@
 /* Vectors of one instruction-set level; included by the files that compile cpu_forms.h, which set
- *   CPU_LEVEL 0 base, 1 AVX2+FMA+F16C, 2 with AVX-VNNI, 3 AVX-512 (F, BW, VL, DQ), 4 with its VNNI.
+ *   CPU_LEVEL 0 base, 1 AVX2+FMA+F16C, 2 with AVX-VNNI, 3 AVX-512 (F, BW, VL, DQ), 4 with its VNNI,
+ *   5 NEON of 64-bit ARM, 6 with its dot product, 7 WebAssembly's simd128.
  * Written with the vector extensions that gcc and clang share; intrinsics only where these have no
  * word for it. All functions are inlined into forms compiled for that level. */
 #ifndef FRIT_KERNELS_CPU_VEC_H
@@ -11,10 +12,19 @@
 #include "base/dtype.h"
 #include "base/math.h"
 
-#if CPU_LEVEL > 0
+#define CPU_X86 (CPU_LEVEL >= 1 && CPU_LEVEL <= 4)
+#define CPU_512 (CPU_LEVEL == 3 || CPU_LEVEL == 4)
+#define CPU_VNNI (CPU_LEVEL == 2 || CPU_LEVEL == 4)
+#define CPU_NEON (CPU_LEVEL == 5 || CPU_LEVEL == 6)
+#define CPU_NEON_DOT (CPU_LEVEL == 6)
+#define CPU_WASM (CPU_LEVEL == 7)
+
+#if CPU_X86
 #include <immintrin.h>
-#elif defined(__aarch64__)
+#elif CPU_NEON
 #include <arm_neon.h>
+#elif CPU_WASM
+#include <wasm_simd128.h>
 #endif
 
 #define INLINE static inline __attribute__((always_inline, unused))
@@ -24,19 +34,20 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#if CPU_LEVEL >= 3
+#if CPU_512
 enum { VW = 16 };
-#elif CPU_LEVEL >= 1
+#elif CPU_X86
 enum { VW = 8 };
 #else
 enum { VW = 4 };
 #endif
-#define CPU_VNNI (CPU_LEVEL == 2 || CPU_LEVEL == 4)
 
 typedef float vf __attribute__((vector_size(4 * VW)));
 typedef int32_t vi __attribute__((vector_size(4 * VW)));
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef uint8_t u8x16 __attribute__((vector_size(16)));
+typedef uint16_t u16x8 __attribute__((vector_size(16)));
+typedef int16_t i16x8 __attribute__((vector_size(16)));
 
 INLINE vf v_load(const float *p) {
   vf v;
@@ -52,6 +63,22 @@ INLINE vi vi_load(const void *p) {
   return v;
 }
 INLINE vf v_from_int(vi v) { return __builtin_convertvector(v, vf); }
+/* Each byte shifted by n < 8. NEON alone has shifts of bytes, elsewhere compilers do as is done
+ * here, but browsers make more of it. */
+INLINE u8x16 u8_shr(u8x16 v, uint32_t n) {
+#if CPU_NEON
+  return v >> (uint8_t)n;
+#else
+  return (u8x16)((u16x8)v >> (uint16_t)n) & (uint8_t)(255u >> n);
+#endif
+}
+INLINE u8x16 u8_shl(u8x16 v, uint32_t n) {
+#if CPU_NEON
+  return v << (uint8_t)n;
+#else
+  return (u8x16)((u16x8)v << (uint16_t)n) & (uint8_t)(255u << n);
+#endif
+}
 INLINE u8x16 load_16(const void *p) {
   u8x16 v;
   memcpy(&v, p, sizeof v);
@@ -60,11 +87,11 @@ INLINE u8x16 load_16(const void *p) {
 
 /* a * b + c, rounded once where the level can. */
 INLINE vf v_fma(vf a, vf b, vf c) {
-#if CPU_LEVEL >= 3
+#if CPU_512
   return _mm512_fmadd_ps(a, b, c);
-#elif CPU_LEVEL >= 1
+#elif CPU_X86
   return _mm256_fmadd_ps(a, b, c);
-#elif defined(__aarch64__)
+#elif CPU_NEON
   return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
   return a * b + c;
@@ -74,10 +101,12 @@ INLINE vf v_fma(vf a, vf b, vf c) {
 /* Lanes of a where the mask (0 or -1 a lane) is set, else of b. */
 INLINE vf v_select(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 INLINE vf v_max(vf a, vf b) {
-#if CPU_LEVEL >= 3
+#if CPU_512
   return _mm512_max_ps(a, b);
-#elif CPU_LEVEL >= 1
+#elif CPU_X86
   return _mm256_max_ps(a, b);
+#elif CPU_WASM
+  return (vf)wasm_f32x4_pmax((v128_t)b, (v128_t)a);
 #else
   return v_select(a > b, a, b);
 #endif
@@ -93,18 +122,20 @@ INLINE float v_sum(vf v) {
   return s;
 }
 INLINE vi vi_max(vi a, vi b) {
-#if CPU_LEVEL >= 3
+#if CPU_512
   return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
-#elif CPU_LEVEL >= 1
+#elif CPU_X86
   return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
+#elif CPU_WASM
+  return (vi)wasm_i32x4_max((v128_t)a, (v128_t)b);
 #else
   vi mask = a > b;
   return (mask & a) | (~mask & b);
 #endif
 }
 INLINE int32_t vi_hmax(vi v) {
-#if CPU_LEVEL > 0
-#if CPU_LEVEL >= 3
+#if CPU_X86
+#if CPU_512
   __m256i h = _mm256_max_epi32(_mm512_castsi512_si256((__m512i)v),
                                _mm512_extracti64x4_epi64((__m512i)v, 1));
 #else
@@ -143,13 +174,18 @@ INLINE vf v_exp(vf x) {
 
 /* 16 bytes as floats, into 16 / VW vectors. */
 INLINE void v_from_u8(u8x16 b, vf *out) {
-#if CPU_LEVEL >= 3
+#if CPU_512
   out[0] = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32((__m128i)b));
-#elif CPU_LEVEL >= 1
+#elif CPU_X86
   out[0] = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32((__m128i)b));
   out[1] = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64((__m128i)b, (__m128i)b)));
+#elif CPU_WASM
+  v128_t lo = wasm_u16x8_extend_low_u8x16((v128_t)b), hi = wasm_u16x8_extend_high_u8x16((v128_t)b);
+  out[0] = v_from_int((vi)wasm_u32x4_extend_low_u16x8(lo));
+  out[1] = v_from_int((vi)wasm_u32x4_extend_high_u16x8(lo));
+  out[2] = v_from_int((vi)wasm_u32x4_extend_low_u16x8(hi));
+  out[3] = v_from_int((vi)wasm_u32x4_extend_high_u16x8(hi));
 #else
-  typedef uint16_t u16x8 __attribute__((vector_size(16)));
   u8x16 z = {0};
   u16x8 zz = {0};
   u16x8 lo =
@@ -163,22 +199,32 @@ INLINE void v_from_u8(u8x16 b, vf *out) {
 #endif
 }
 INLINE void v_from_s8(u8x16 b, vf *out) {
-#if CPU_LEVEL >= 3
+#if CPU_512
   out[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32((__m128i)b));
-#elif CPU_LEVEL >= 1
+#elif CPU_X86
   out[0] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32((__m128i)b));
   out[1] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64((__m128i)b, (__m128i)b)));
+#elif CPU_WASM
+  v128_t lo = wasm_i16x8_extend_low_i8x16((v128_t)b), hi = wasm_i16x8_extend_high_i8x16((v128_t)b);
+  out[0] = v_from_int((vi)wasm_i32x4_extend_low_i16x8(lo));
+  out[1] = v_from_int((vi)wasm_i32x4_extend_high_i16x8(lo));
+  out[2] = v_from_int((vi)wasm_i32x4_extend_low_i16x8(hi));
+  out[3] = v_from_int((vi)wasm_i32x4_extend_high_i16x8(hi));
 #else
   v_from_u8(b ^ 128, out);
   for (int i = 0; i < 16 / VW; i++) out[i] -= 128.0f;
 #endif
 }
 
-/* A half at any address. Below AVX2: exponent moved into place by a multiplication, exact for
- * subnormals too; infinity becomes NaN. */
+/* A half at any address. Without an instruction: exponent moved into place by a multiplication,
+ * exact for subnormals too; infinity becomes NaN. */
 INLINE float half_at(const void *p) {
-#if CPU_LEVEL >= 1
+#if CPU_X86
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(load_u16(p))));
+#elif CPU_NEON
+  __fp16 h;
+  memcpy(&h, p, sizeof h);
+  return (float)h;
 #else
   uint32_t h = load_u16(p), em = h & 0x7FFFu;
   uint32_t bits = f32_bits(bits_f32(em << 13) * 0x1p112f) | (em >= 0x7C00u ? 0x7FFFFFFFu : 0);
@@ -186,26 +232,36 @@ INLINE float half_at(const void *p) {
 #endif
 }
 
+#if !CPU_X86
+/* The halves in the low 16 bits of the lanes, as half_at; what is above them must be 0. */
+INLINE vf v_from_halves(vi h) {
+#if CPU_NEON
+  return (vf)vcvt_f32_f16(vreinterpret_f16_s16(vmovn_s32((int32x4_t)h)));
+#else
+  vi em = h & 0x7FFF;
+  return (vf)((vi)((vf)(em << 13) * 0x1p112f) | (vi)(em > 0x7BFF) | (h & 0x8000) << 16);
+#endif
+}
+#endif
+
 /* VW values of an F32, F16 or BF16 row from element i on. */
 INLINE vf v_load_as(dtype t, const void *row, size_t i) {
   if (t == DT_F32) return v_load((const float *)row + i);
   const uint8_t *p = (const uint8_t *)row + 2 * i;
   vf v;
-#if CPU_LEVEL >= 3
+#if CPU_512
   __m256i h;
   memcpy(&h, p, sizeof h);
   v = t == DT_F16 ? _mm512_cvtph_ps(h)
                   : _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
-#elif CPU_LEVEL >= 1
+#elif CPU_X86
   __m128i h;
   memcpy(&h, p, sizeof h);
   v = t == DT_F16 ? _mm256_cvtph_ps(h)
                   : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 #else
-  float a[VW];
-  for (int j = 0; j < VW; j++)
-    a[j] = t == DT_F16 ? half_at(p + 2 * j) : bf16_to_f32(load_u16(p + 2 * j));
-  v = v_load(a);
+  vi h = {load_u16(p), load_u16(p + 2), load_u16(p + 4), load_u16(p + 6)};
+  v = t == DT_F16 ? v_from_halves(h) : (vf)(h << 16);
 #endif
   return v;
 }
