@@ -36,6 +36,11 @@ asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --preset asan $(CCACHE) --log-level=WARNING >/dev/null
 	@cmake --build --preset asan
 
+arm: ## build/arm: the tests for 64-bit ARM, by a cross-compiler
+	@tools/setup.sh build
+	@cmake --preset arm $(CCACHE) --log-level=WARNING >/dev/null
+	@cmake --build --preset arm
+
 wasm: ## build/wasm: the module and JavaScript for browsers
 	@tools/setup.sh wasm
 	@cmake --preset wasm $(CCACHE) --log-level=WARNING >/dev/null
@@ -68,4 +73,4 @@ lint: ## clang-format and clang-tidy, changing nothing
 clean: ## remove build/ (the model and libraries stay in .cache/)
 	rm -rf build
 
-.PHONY: help demo test check model native asan wasm package site serve install format lint clean
+.PHONY: help demo test check model native asan arm wasm package site serve install format lint clean

@@ -74,6 +74,9 @@ present() {
     wasi-libc) [ -e /usr/lib/wasm32-wasi/libc.a ] ;;
     libclang-rt-19-dev-wasm32) [ -n "$(compgen -G '/usr/lib/llvm-19/lib/clang/19/lib/wasi/*wasm32.a')" ] ;;
     chromium-common) [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] ;;
+    gcc-aarch64-linux-gnu) have aarch64-linux-gnu-gcc ;;
+    libc6-dev-arm64-cross) [ -e /usr/aarch64-linux-gnu/include/stdio.h ] ;;
+    qemu-user-static) have qemu-aarch64-static ;;
     mesa-vulkan-drivers) [ -n "$(compgen -G '/usr/share/vulkan/icd.d/lvp_icd.*json')" ] ;;
     *) die "no check is written for package $1" ;;
   esac
@@ -89,6 +92,7 @@ build_packages="$fetch_packages cmake ninja-build gcc libc6-dev pkg-config libcu
 wasm_packages="python3 cmake ninja-build clang-19 lld-19 llvm-19 wasi-libc libclang-rt-19-dev-wasm32"
 test_packages="$build_packages $wasm_packages chromium firefox-esr g++ clang-19 clang-format-19 clang-tidy-19 lld-19 libclang-rt-19-dev
   chromium-common mesa-vulkan-drivers"
+[ "$arch" = aarch64 ] || test_packages+=" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 
 install_packages() {
   local need root=()

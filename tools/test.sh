@@ -89,6 +89,11 @@ stage build-asan step 900 make asan
 stage asan suite 900 env ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 \
   UBSAN_OPTIONS=print_stacktrace=1 build/asan/frit-tests --device cpu
 
+if [ "$(uname -m)" != aarch64 ]; then
+  stage build-arm step 600 make arm
+  stage arm suite 600 tools/arm_tests.sh
+fi
+
 stage build-wasm step 900 make wasm
 stage wasm suite 600 node web/test/c_tests.mjs node --quick
 stage chromium-cpu suite 600 node web/test/c_tests.mjs chromium --quick
