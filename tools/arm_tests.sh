@@ -27,7 +27,7 @@ on() {
   fi
 }
 
-on cortex-a57 neon cpu_kernels. reference.demo_default
-on max neon-dot cpu_kernels. kernels. roles. engine. quant. reference.
+on cortex-a57 neon cpu_kernels. engine.default_precision
+on max neon-dot cpu_kernels. kernels. roles. engine. quant. not_numbers. reference.tiny reference.demo_none
 echo "${totals[0]} passed, ${totals[1]} failed, ${totals[2]} skipped"
 [ "${totals[1]}" = 0 ]
