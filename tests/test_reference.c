@@ -238,10 +238,10 @@ static bool full_run(void) {
 /* Of the demo model only demo_levels runs: loading alone takes a software GPU half a minute. */
 static bool too_slow(void) {
   hw *h = test_open();
-  bool slow = h && hw_get_caps(h)->software && !full_run();
-  if (slow) printf("  left out on a software GPU; FRIT_FULL=1 runs it\n");
-  return slow;
+  return h && hw_get_caps(h)->software && !full_run();
 }
+#define SKIP_SLOW                                                                                  \
+  if (too_slow()) SKIP("a software GPU takes minutes for it; FRIT_FULL=1 runs it")
 
 /* Under sanitizers, and where FRIT_TEST_SHORT=1 (an emulator): one prompt, a few tokens. */
 static extent how_much(const vectors *v) {
@@ -319,12 +319,14 @@ static void demo_at(plan_level level) {
 }
 
 static void demo_none(void) {
-  if (!too_slow()) demo_at(PLAN_NONE);
+  SKIP_SLOW;
+  demo_at(PLAN_NONE);
 }
 
 /* On the cpu roles run as the plain twins, a token a second: the small models below cover them. */
 static void demo_role(void) {
-  if (test_kind() == HW_WEBGPU && !too_slow()) demo_at(PLAN_ROLE);
+  SKIP_SLOW;
+  demo_at(PLAN_ROLE);
 }
 
 static void same_ids(const tokenizer *t, span name, span text, span want) {
@@ -361,7 +363,7 @@ static void demo_nll(void) {
   vectors v;
   rig r;
   const char *path = test_model();
-  if (too_slow()) return;
+  SKIP_SLOW;
   if (!path) SKIP("the demo model is not there");
   if (!demo_open(&v)) return;
   if (rig_open(&r, path, (engine_opts){.f32 = true, .ctx = CTX, .nll = true})) {
@@ -389,7 +391,7 @@ static void demo_default(void) {
   vectors v;
   rig r;
   const char *path = test_model();
-  if (too_slow()) return;
+  SKIP_SLOW;
   if (!path) SKIP("the demo model is not there");
   if (!demo_open(&v)) return;
   if (rig_open(&r, path, (engine_opts){.ctx = CTX, .nll = true})) {
@@ -427,7 +429,6 @@ static void demo_levels(void) {
   vectors v;
   rig r[2] = {0};
   const char *path = test_model();
-  if (test_kind() != HW_WEBGPU) return; /* see demo_role */
   if (!path) SKIP("the demo model is not there");
   if (!demo_open(&v)) return;
   const prompt *p = &v.prompts[0];
@@ -519,8 +520,10 @@ void suite_reference(void) {
   RUN(tiny_role);
   RUN(demo_ids);
   RUN(demo_none);
-  RUN(demo_role);
-  RUN(demo_levels);
+  if (test_kind() == HW_WEBGPU) {
+    RUN(demo_role);
+    RUN(demo_levels);
+  }
   RUN(demo_nll);
   RUN(demo_default);
 }

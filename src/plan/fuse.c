@@ -66,10 +66,30 @@ static bool is_qkv(const plan_builder *b, uint32_t i, uint32_t end) {
          used_once(b, n[4].out);
 }
 
+/* Notes where `count` matmuls of one input, from node i on, would fuse but for a bias. */
+static uint32_t biased(plan_builder *b, uint32_t i, uint32_t end, uint32_t count,
+                       const char *fusion_name) {
+  const ir_node *n = b->g->nodes;
+  if (i >= end || n[i].op != IR_MATMUL || b->uses[n[i].in[1]] != count) return 0;
+  for (uint32_t j = i; j < end && j < i + 2 * count; j++) {
+    if (n[j].op == IR_BIAS) {
+      note(b, fusion_name, i, "a projection has a bias");
+      return 0;
+    }
+    if (n[j].op != IR_MATMUL) break;
+  }
+  return 0;
+}
+/* A fusion of several rows looks at each matmul in turn: only the first speaks. */
+static bool after_norm(const plan_builder *b, uint32_t i) {
+  return i && b->g->nodes[i - 1].op == IR_RMSNORM;
+}
+
 static uint32_t norm_qkv(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
   const ir_node *n = &b->g->nodes[i];
-  if (n->op != IR_RMSNORM || end - i < 8 || !is_qkv(b, i + 1, end) || n[1].in[1] != n->out)
-    return 0;
+  if (n->op != IR_RMSNORM) return 0;
+  if (end - i < 8 || !is_qkv(b, i + 1, end) || n[1].in[1] != n->out)
+    return biased(b, i + 1, end, 3, name);
   if (b->uses[n->out] != 3) return 0;
   const ir_node *q = n + 1, *rope = n + 4;
   const plan_part *part[3];
@@ -159,6 +179,7 @@ static uint32_t attention_flash(plan_builder *b, uint32_t i, uint32_t end, const
 
 static uint32_t matmul_residual(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
   const ir_node *n = &b->g->nodes[i];
+  if (ops_are(b, i, end, OPS(IR_MATMUL, IR_BIAS, IR_ADD))) note(b, name, i, "it has a bias");
   if (!ops_are(b, i, end, OPS(IR_MATMUL, IR_ADD)) || n[1].in[0] != n->out || !used_once(b, n->out))
     return 0;
   const plan_part *p = plan_whole(b, n->in[0]);
@@ -200,9 +221,9 @@ static bool is_gate_up(const plan_builder *b, uint32_t i, uint32_t end) {
 
 static uint32_t norm_ffn(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
   const ir_node *n = &b->g->nodes[i];
-  if (n->op != IR_RMSNORM || end - i < 4 || !is_gate_up(b, i + 1, end) || n[1].in[1] != n->out ||
-      b->uses[n->out] != 2)
-    return 0;
+  if (n->op != IR_RMSNORM) return 0;
+  if (end - i < 4 || !is_gate_up(b, i + 1, end) || n[1].in[1] != n->out || b->uses[n->out] != 2)
+    return biased(b, i + 1, end, 2, name);
   const plan_part *p = gate_up_stack(b, n + 1);
   if (!p) {
     note(b, name, i, "gate and up differ in type or are split over bindings");
@@ -273,7 +294,7 @@ static void stacked_matmuls(plan_builder *b, const ir_node *n, uint32_t count, p
 
 static uint32_t qkv_stack(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
   const ir_node *n = &b->g->nodes[i];
-  if (!is_qkv(b, i, end)) return 0;
+  if (!is_qkv(b, i, end)) return after_norm(b, i) ? biased(b, i, end, 3, name) : 0;
   uint32_t nq = b->g->tensors[n[0].out].cols, nk = b->g->tensors[n[1].out].cols;
   if (b->g->tensors[n[2].out].cols != nk) return 0;
   uint32_t yn = nq + 2 * nk, h = n[3].a[0];
@@ -295,7 +316,7 @@ static uint32_t qkv_stack(plan_builder *b, uint32_t i, uint32_t end, const char 
 
 static uint32_t gate_up_pair(plan_builder *b, uint32_t i, uint32_t end, const char *name) {
   const ir_node *n = &b->g->nodes[i];
-  if (!is_gate_up(b, i, end)) return 0;
+  if (!is_gate_up(b, i, end)) return after_norm(b, i) ? biased(b, i, end, 2, name) : 0;
   uint32_t cols = b->g->tensors[n[0].out].cols;
   plan_ref y = plan_temp(b, 8ull * b->o.m * cols);
   stacked_matmuls(b, n, 2, y, 2 * cols, name);
