@@ -112,8 +112,9 @@ void cli_hush(bool on);
 extern volatile sig_atomic_t cli_interrupts;
 void cli_catch_interrupts(void);
 /* The file goes when a signal ends the program: Ctrl-C (unless caught, see above; call this first),
- * SIGTERM, SIGHUP. One file at a time. */
-void cli_temporary(const char *path);
+ * SIGTERM, SIGHUP. One file at a time; with_part: also PATH.part,
+ * which the GGUF writer makes. */
+void cli_temporary(const char *path, bool with_part);
 
 /* ---- the model and its device ---- */
 

@@ -123,16 +123,18 @@ void cli_catch_interrupts(void) {
   sigaction(SIGINT, &a, NULL);
 }
 
-static char temporary[4096];
+static char temporary[4096], temporary_part[4096 + sizeof ".part"];
 static void on_end(int sig) { /* unlink, signal and raise are safe here */
   unlink(temporary);
+  if (temporary_part[0]) unlink(temporary_part);
   signal(sig, SIG_DFL);
   raise(sig);
 }
-void cli_temporary(const char *path) {
+void cli_temporary(const char *path, bool with_part) {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
   if (strlen(path) >= sizeof temporary) return; /* longer than any file's name can be */
   memcpy(temporary, path, strlen(path) + 1);
+  if (with_part) snprintf(temporary_part, sizeof temporary_part, "%s.part", path);
   struct sigaction a = {.sa_handler = on_end};
   sigemptyset(&a.sa_mask);
   for (int i = 0; i < 3; i++) sigaction(signals[i], &a, NULL);
@@ -260,7 +262,12 @@ void cli_add_sampling(cli_table *t, sample_opts *o) {
            .to = &o->penalty,
            .arg = "X",
            .max = 10,
-           .help = "divides the logits of recent tokens (1: off)"},
-          {.name = "seed", .type = CLI_U32, .to = &o->seed, .arg = "N", .help = seed},
+           .help = "divides the logits of recent tokens; 1: off"},
+          {.name = "seed",
+           .type = CLI_U32,
+           .to = &o->seed,
+           .arg = "N",
+           .max = UINT32_MAX - 1.0, /* UINT32_MAX: none was given */
+           .help = seed},
           {0}});
 }

@@ -385,7 +385,7 @@ static int run_bench(int argc, const char **argv) {
           {.name = "profile",
            .type = CLI_FLAG,
            .to = &o.profile,
-           .help = "prints the GPU time of each kernel in one more run of each test"},
+           .help = "prints the time of each kernel in one more run of each test"},
           {.name = "json",
            .type = CLI_FLAG,
            .to = &o.json,

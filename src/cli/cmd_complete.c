@@ -105,7 +105,7 @@ done:
 }
 
 static int run_complete(int argc, const char **argv) {
-  options o = {0};
+  options o = {.sample = {.top_p = 1, .penalty = 1}};
   cli_table t = {0};
   cli_args args;
   cli_add_text(&t, &o.text);

@@ -1,4 +1,5 @@
 /* frit selftest: small random models on the device against the cpu device, unfused and in f32. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,15 +144,24 @@ static err test_model(const options *o, const char *path, const char *shape, con
   return e;
 }
 
+/* An empty file of a name that nobody can guess; it and the writer's PATH.part go with a signal. */
+static err make_file(char *path, size_t size) {
+  const char *tmp = getenv("TMPDIR");
+  int n = snprintf(path, size, "%s/frit-selftest-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+  if (n < 0 || (size_t)n + sizeof ".part" > size)
+    return err_set(ERR_ARG, "TMPDIR is longer than %zu bytes", size);
+  int fd = mkstemp(path);
+  if (fd < 0) return err_set(ERR_IO, "%s: %s", path, strerror(errno));
+  close(fd);
+  cli_temporary(path, true);
+  return ERR_NONE;
+}
+
 static int selftest(const options *o) {
   static const char *const models[][2] = {
       {"tiny", "f32"},    {"tiny", "f16"},    {"tiny", "q4_0"},   {"tiny", "q4_1"},
       {"tiny", "q5_0"},   {"tiny", "q5_1"},   {"tiny", "q8_0"},   {"tiny-k", "q2_k"},
       {"tiny-k", "q3_k"}, {"tiny-k", "q4_k"}, {"tiny-k", "q5_k"}, {"tiny-k", "q6_k"}};
-  const char *tmp = getenv("TMPDIR");
-  char path[512];
-  snprintf(path, sizeof path, "%s/frit-selftest-%ld.gguf", tmp && *tmp ? tmp : "/tmp",
-           (long)getpid());
   cli_picked p;
   hw_caps caps[16];
   uint32_t n = 0, failed = 0;
@@ -161,7 +171,8 @@ static int selftest(const options *o) {
   char device[320];
   cli_describe(&caps[p.desc.index], device, sizeof device);
   if (!o->json) printf("%s\n", device);
-  cli_temporary(path);
+  char path[512];
+  if (make_file(path, sizeof path)) return cli_fail();
   cli_catch_interrupts();
   cJSON *j = o->json ? cJSON_CreateObject() : NULL, *rows = NULL;
   if (j) cJSON_AddStringToObject(j, "device", device);

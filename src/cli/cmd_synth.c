@@ -9,7 +9,7 @@
 static int write_model(const synth_desc *d, const char *path) {
   char part[4096];
   snprintf(part, sizeof part, "%s.part", path); /* what the writer makes until it is whole */
-  cli_temporary(part);
+  cli_temporary(part, false);
   err e = synth_write(d, path);
   if (e == ERR_ARG) return cli_usage(&cli_synth, "%s", err_text());
   return e ? cli_fail() : CLI_OK;

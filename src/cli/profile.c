@@ -80,7 +80,7 @@ err profile_run(run *r, uint32_t pos, const uint32_t *ids, uint32_t n, profile *
 }
 
 void profile_print(const profile *p) {
-  printf("\n%u dispatches, %.1f us of GPU time\n", p->dispatches, (double)p->ns / 1e3);
+  printf("\n%u dispatches, %.1f us in kernels\n", p->dispatches, (double)p->ns / 1e3);
   printf("| us | %% | calls | us a call | GB/s | GFLOP/s | kernel "
          "|\n|---:|---:|---:|---:|---:|---:|---|\n");
   for (uint32_t i = 0; i < p->n; i++) {

@@ -1,4 +1,4 @@
-/* GPU time of one run of a model, kernel by kernel. */
+/* Time of one run of a model, kernel by kernel. */
 #ifndef FRIT_CLI_PROFILE_H
 #define FRIT_CLI_PROFILE_H
 

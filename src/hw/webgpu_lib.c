@@ -70,6 +70,15 @@ static err open_one(const char *path, wg_lib *out) {
 err wg_lib_open(const char *path, wg_lib *out) {
   const char *env = getenv("FRIT_WEBGPU");
   if (!path && env && env[0]) path = env;
+  if (path && !strchr(path, '/')) { /* the loader knows its own folders only */
+    char here[600];
+    snprintf(here, sizeof here, "./%s", path);
+    FILE *f = fopen(here, "rb");
+    if (f) {
+      fclose(f);
+      return open_one(here, out);
+    }
+  }
   if (path) return open_one(path, out);
   static const char *const folders[] = {LIB_BESIDE, LIB_BESIDE "../lib/",
 #ifdef FRIT_WEBGPU_DIR

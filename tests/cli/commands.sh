@@ -57,6 +57,7 @@ complete $TINY -p a --file b|exclude each other
 complete $TINY -p a -n -1|--tokens takes a whole number
 complete $TINY -p a -n 1.5|--tokens takes a whole number
 complete $TINY -p a -n 5000000000|--tokens takes a whole number
+chat $TINY -p a --seed 4294967295|--seed takes a whole number
 complete $TINY -p a -n 0x10|--tokens takes a whole number
 complete $TINY -p a --temp nan|--temp takes a number from 0 to 100
 complete $TINY -p a --temp -1|--temp takes a number from 0 to 100
@@ -235,6 +236,14 @@ case_explain() {
   run "$FRIT" explain "$TINY" --device cpu --rows 8 --level role
   expect_status 0
   expect_out "dispatches"
+  biased="a projection has a bias"
+  ! grep -qF "$biased" out || fail "a bias where there is none"
+  run "$FRIT" synth bias.gguf --arch tiny --bias
+  for level in 1 8; do # rows: of decode, of prefill
+    run "$FRIT" explain bias.gguf --device cpu --rows $level --level role
+    [ "$(grep -cF "$biased" out)" = 4 ] || { show; fail "not a note a layer for qkv and for the ffn"; }
+    expect_out "it has a bias"
+  done
 }
 case_bench() {
   run "$FRIT" bench "$TINY" -p 8 -n 4 -d 0,8 -r 2 --device cpu --json
@@ -249,9 +258,32 @@ case_bench() {
   expect_status 0
   expect_out "| tg4 |"
   [ "$(grep -c '^| model |' out)" = 2 ] || { show; fail "a row of results without its header"; }
-  expect_out "GPU time"
+  expect_out "us in kernels"
+}
+case_library_here() { # a name without a folder is looked for in the current one first
+  echo "no library" >library.so
+  run env FRIT_WEBGPU=library.so "$FRIT" complete "$TINY" -p a -n 1 --device gpu
+  one_error 1 "WebGPU library ./library.so: "
+  run env FRIT_WEBGPU=no-library.so "$FRIT" complete "$TINY" -p a -n 1 --device gpu
+  one_error 1 "WebGPU library no-library.so: "
 }
 case_selftest() {
+  local signal
+  mkdir tmp
+  for signal in INT TERM; do # while its model is there
+    TMPDIR=$PWD/tmp python3 - "$FRIT" $signal <<'P' || fail "SIG$signal does not end selftest"
+import os, signal, subprocess, sys, time
+p = subprocess.Popen([sys.argv[1], "selftest", "--device=cpu"], stdout=subprocess.DEVNULL)
+while not os.listdir("tmp"): time.sleep(0.001)
+time.sleep(0.05)
+p.send_signal(getattr(signal, "SIG" + sys.argv[2]))
+sys.exit(p.wait(60) not in (1, -signal.SIGTERM))
+P
+    [ -z "$(ls tmp)" ] || fail "SIG$signal leaves $(ls tmp)"
+  done
+  TMPDIR=/nonexistent run "$FRIT" selftest --device cpu
+  expect_status 1
+  expect_err "/nonexistent/frit-selftest-"
   run "$FRIT" selftest --device cpu --json
   expect_status 0
   json 'assert len(d["tests"]) == 48 and all(t["ok"] for t in d["tests"])'
