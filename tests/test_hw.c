@@ -194,6 +194,27 @@ static void round_trip(void) {
   rig_free(&r);
 }
 
+/* Read-backs that nobody wants any more, given up while they are under way. */
+static void dropped(void) {
+  hw *h = test_open();
+  if (!h) return;
+  rig r;
+  REQUIRE(!rig_new(h, &r));
+  for (int round = 0; round < 3; round++) {
+    hw_ticket t[HW_IN_FLIGHT];
+    for (int i = 0; i < HW_IN_FLIGHT; i++) {
+      CHECK_OK(hw_submit(h, &(hw_submit_desc){.read = r.y, .read_size = 4}, &t[i]));
+      CHECK_OK(hw_read(h, t[i], NULL, 0));
+    }
+    hw_ticket last;
+    CHECK_OK(hw_submit(h, &(hw_submit_desc){.program = {r.forth}}, &last));
+    CHECK(test_wait(h, last));
+    CHECK_ERR(hw_read(h, t[0], NULL, 0), ERR_ARG, "read");
+  }
+  CHECK_OK(hw_error(h));
+  rig_free(&r);
+}
+
 static void in_flight(void) {
   hw *h = test_open();
   if (!h) return;
@@ -555,6 +576,7 @@ void suite_hw(void) {
   RUN(no_such_device);
   RUN(not_open_yet);
   RUN(round_trip);
+  RUN(dropped);
   RUN(in_flight);
   RUN(many_submits);
   RUN(large_read);

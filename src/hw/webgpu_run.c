@@ -146,6 +146,14 @@ static wg_slot *slot_of(wg_device *d, uint64_t ticket) {
   return NULL;
 }
 
+/* Mappings end early with the device only, whose own words may come later. */
+static err gone(wg_device *d, uint64_t ticket) {
+  err e = wg_flush_error(d);
+  return e ? e
+           : err_set(ERR_DEVICE_LOST, "device lost: the data of submit %llu is gone",
+                     (unsigned long long)ticket);
+}
+
 err wg_read(void *self, uint64_t ticket, void *dst, uint32_t size) {
   wg_device *d = self;
   wg_slot *s = slot_of(d, ticket);
@@ -159,8 +167,7 @@ err wg_read(void *self, uint64_t ticket, void *dst, uint32_t size) {
   err e = ERR_NONE;
   const void *p =
       s->state == WG_MAPPED ? d->lib.BufferGetConstMappedRange(s->buf, 0, s->size) : NULL;
-  if (!p)
-    e = err_set(ERR_DEVICE, "read: the data of submit %llu is gone", (unsigned long long)ticket);
+  if (!p) e = gone(d, ticket);
   else if (dst) memcpy(dst, p, min_u32(size, s->size));
   slot_give(d, s);
   return e;

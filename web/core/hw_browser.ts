@@ -23,7 +23,8 @@ const LIMITS = [
 ] as const;
 
 type MapState = "free" | "pending" | "mapped" | "broken";
-interface Slot { ticket: number; state: MapState; buf: GPUBuffer; cap: number; size: number }
+/** dropped: nobody reads it; it is free when its mapping has ended. */
+interface Slot { ticket: number; state: MapState; dropped: boolean; buf: GPUBuffer; cap: number; size: number }
 interface Timer {
   ticket: number; state: MapState; n: number; sets: GPUQuerySet[];
   resolve?: GPUBuffer; staging?: GPUBuffer; ns?: BigUint64Array;
@@ -229,7 +230,7 @@ export class HwBrowser {
     });
     void device.lost.then((info) => this.#note(dev, Err.DeviceLost, `device lost: ${info.message || info.reason}`));
     for (let i = 0; i < IN_FLIGHT; i++)
-      dev.slots.push({ ticket: 0, state: "free", buf: readBuffer(device, SMALL_READ), cap: SMALL_READ, size: 0 });
+      dev.slots.push({ ticket: 0, state: "free", dropped: false, buf: readBuffer(device, SMALL_READ), cap: SMALL_READ, size: 0 });
     for (let i = 0; i < TIMERS; i++) dev.timers.push({ ticket: 0, state: "free", n: 0, sets: [] });
   }
 
@@ -385,9 +386,10 @@ export class HwBrowser {
   }
 
   #map(dev: Dev, s: Slot, ticket: number, size: number): void {
-    Object.assign(s, { ticket, size, state: "pending" });
+    Object.assign(s, { ticket, size, state: "pending", dropped: false });
     this.#track(s.buf.mapAsync(GPUMapMode.READ, 0, size), () => {
-      s.state = "mapped";
+      s.state = s.dropped ? "free" : "mapped";
+      if (s.dropped) s.buf.unmap();
       dev.completed = Math.max(dev.completed, ticket); // the queue runs in order
     }, () => afterLoss(dev, s));
   }
@@ -424,7 +426,9 @@ export class HwBrowser {
 
   #read(dev: Dev, ticket: number, dst: number, size: number): number {
     const s = slotOf(dev, ticket);
-    if (!s || s.state === "pending") return Err.Arg;
+    if (!s || (s.state === "pending" && dst)) return Err.Arg;
+    s.dropped = !dst;
+    if (s.state === "pending") return Err.None;
     const arrived = s.state === "mapped";
     s.state = "free";
     if (!arrived) return dev.error || Err.Device;
@@ -518,7 +522,7 @@ function copyOut(s: Slot, to: Uint8Array): void {
 }
 
 function slotOf(dev: Dev, ticket: number): Slot | undefined {
-  return dev.slots.find((s) => s.state !== "free" && s.ticket === ticket);
+  return dev.slots.find((s) => s.state !== "free" && !s.dropped && s.ticket === ticket);
 }
 
 /** The oldest one that is not in flight. */
