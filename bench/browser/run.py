@@ -29,7 +29,7 @@ import sys
 import tempfile
 import threading
 
-RUNS = ["frit:gpu", "frit:cpu", "transformers:gpu:dtype=q4", "transformers:cpu:dtype=q8", "wllama:gpu", "wllama:cpu",
+RUNS = ["frit:gpu", "frit:cpu", "frit:cpu:precision=f32", "transformers:gpu:dtype=q4", "transformers:cpu:dtype=q8", "wllama:gpu", "wllama:cpu",
         "wllama:cpu:threads=1"]
 F16 = ["frit:gpu:f16=1", "wllama:gpu:f16=1"]  # with --adapter gpu
 WEIGHTS = re.compile(r"/models/")
