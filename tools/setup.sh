@@ -4,7 +4,7 @@
 #   build    compiler, CMake, libraries of the CLI; the WebGPU header and libraries
 #   wasm     clang 19 for wasm32, Node.js, and the npm packages of web/ (pinned in its package-lock.json)
 #   test     build and wasm, and what the tests use: clang 19 (sanitizers, lint), two software Vulkan drivers,
-#            Chromium, Firefox
+#            Chromium, Firefox, WebKit
 #   webgpu   only the WebGPU header and libraries, into .cache/webgpu
 #   model    only the demo model, into .cache/models; its path is the one line on standard output
 #
@@ -71,6 +71,9 @@ present() {
     llvm-19) have llvm-ar-19 ;;
     libclang-rt-19-dev) [ -n "$(compgen -G '/usr/lib/llvm-19/lib/clang/19/lib/*/libclang_rt.fuzzer*')" ] ;;
     chromium | firefox-esr) have "$1" ;;
+    webkit2gtk-driver) have WebKitWebDriver ;;
+    xvfb) have xvfb-run ;;
+    xauth) have xauth ;;
     wasi-libc) [ -e /usr/lib/wasm32-wasi/libc.a ] ;;
     libclang-rt-19-dev-wasm32) [ -n "$(compgen -G '/usr/lib/llvm-19/lib/clang/19/lib/wasi/*wasm32.a')" ] ;;
     chromium-common) [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] ;;
@@ -90,7 +93,7 @@ fetch_packages="python3 python3-pip ca-certificates"
 build_packages="$fetch_packages cmake ninja-build gcc libc6-dev pkg-config libcurl4-openssl-dev
   libcjson-dev libpopt-dev libedit-dev libmd-dev libvulkan1"
 wasm_packages="python3 cmake ninja-build clang-19 lld-19 llvm-19 wasi-libc libclang-rt-19-dev-wasm32"
-test_packages="$build_packages $wasm_packages chromium firefox-esr g++ clang-19 clang-format-19 clang-tidy-19 lld-19 libclang-rt-19-dev
+test_packages="$build_packages $wasm_packages chromium firefox-esr webkit2gtk-driver xvfb xauth g++ clang-19 clang-format-19 clang-tidy-19 lld-19 libclang-rt-19-dev
   chromium-common mesa-vulkan-drivers"
 [ "$arch" = aarch64 ] || test_packages+=" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 

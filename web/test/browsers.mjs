@@ -39,9 +39,10 @@ async function openFirefox(print) {
   return { goto: (url) => page.goto(url, { timeout: 120_000 }), evaluate: (f, arg) => page.evaluate(f, arg), close: () => browser.close() };
 }
 
-/** name: "chromium" or "firefox". print(line): what the page writes to its console. */
-export function openBrowser(name, print) {
+/** name: "chromium", "firefox" or "webkit" (which has no WebGPU). print(line): what the page writes to its console. */
+export async function openBrowser(name, print) {
   if (name === "chromium") return openChromium(print);
   if (name === "firefox") return openFirefox(print);
+  if (name === "webkit") return (await import("./webkit.mjs")).openWebKit(print);
   throw new Error(`no browser is called '${name}'`);
 }

@@ -1,6 +1,6 @@
 // The C tests as wasm, in Node or a browser.
 //
-//     node web/test/c_tests.mjs node|chromium|firefox [frit-tests' arguments]
+//     node web/test/c_tests.mjs node|chromium|firefox|webkit [frit-tests' arguments]
 import { readFileSync } from "node:fs";
 import { startServer } from "../../tools/web_server.mjs";
 import { runTests, testMemory } from "./wasi.mjs";

@@ -37,12 +37,14 @@ async function chat({ device, prompt, tokens, long }) {
     await until("an answer's begin", () => $(".message.assistant.busy"));
   };
   await until("the page", () => $("#pick option"), 60);
+  const note = $(".note"); // of the model's panel, the first
   set("#device", device, "change");
   const begin = performance.now();
   [...document.querySelectorAll("button")].find((b) => b.textContent === "Load").click();
-  await until("the model", () => /^Loaded/.test(text(".note")) || $(".note.error"));
-  const out = { note: text(".note"), loadMs: Math.round(performance.now() - begin) };
-  if ($(".note.error")) return out;
+  await until("the model", () => /^Loaded/.test(note.textContent) || note.matches(".error"));
+  const out = { note: note.textContent, loadMs: Math.round(performance.now() - begin),
+    storage: !!navigator.storage?.getDirectory };
+  if (note.matches(".error")) return out;
   for (const [k, v] of [["temperature", 0], ["repetition_penalty", 1], ["max_tokens", tokens]]) set(`#${k}`, v, "input");
   await ask(prompt);
   await until("the answer's end", () => !$(".busy"));
@@ -89,7 +91,9 @@ try {
   await page.goto(`${server.url}/`);
   const two = await page.evaluate(chat, { device, prompt: PROMPT, tokens: TOKENS });
   check(two.answer === want, "the same on the second visit", two.note);
-  check(bytes - first < 1000, "which takes the model from storage", `${first} and ${bytes - first} bytes fetched, ${two.loadMs} ms`);
+  // WebKitGTK has no file system for pages.
+  check(two.storage ? bytes - first < 1000 : where === "webkit" && bytes - first === first,
+    two.storage ? "which takes the model from storage" : "which fetches the model again, for want of storage", `${first} and ${bytes - first} bytes fetched, ${two.loadMs} ms`);
 } catch (e) {
   check(false, "runs to its end", e.stack);
 } finally {

@@ -1,6 +1,6 @@
 // The cases of web/core in Node or a browser, on a small synthetic model.
 //
-//     node web/test/core_tests.mjs node|chromium|firefox cpu|gpu [part of a case's name]
+//     node web/test/core_tests.mjs node|chromium|firefox|webkit cpu|gpu [part of a case's name]
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,7 +1,7 @@
 // A real model end to end, in a browser or Node, by range requests from a loopback server: the answer
 // equals the native CPU's, and on a GPU the module's heap stays small while the weights pass by it.
 //
-//     node web/test/smoke.mjs node|chromium|firefox cpu|gpu [tiny]
+//     node web/test/smoke.mjs node|chromium|firefox|webkit cpu|gpu [tiny]
 //
 // tiny: a synthetic model of a few layers, for where the demo model would take minutes.
 import { execFileSync } from "node:child_process";
