@@ -39,6 +39,7 @@ async function chat({ device, prompt, tokens, long }) {
   await until("the page", () => $("#pick option"), 60);
   const note = $(".note"); // of the model's panel, the first
   set("#device", device, "change");
+  if (device === "cpu") set("#precision", "f32", "change"); // the native answer is the exact one
   const begin = performance.now();
   [...document.querySelectorAll("button")].find((b) => b.textContent === "Load").click();
   await until("the model", () => /^Loaded/.test(note.textContent) || note.matches(".error"));
