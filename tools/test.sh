@@ -81,6 +81,7 @@ stage build-native step 900 make native
 stage layers suite 60 tools/check_layers.py --self-test
 stage layers-src step 60 tools/check_layers.py
 stage format step 120 tools/lint.sh --format
+stage tidy step 900 tools/lint.sh --tidy
 stage cpu suite 600 build/native/frit-tests --device cpu
 gpu dawn "$dawn" "$swiftshader"
 gpu wgpu "$wgpu" "$lavapipe"

@@ -13,7 +13,7 @@ static THREAD_LOCAL char text[1024];
 static log_fn log_hook;
 static void *log_user;
 
-err err_set(err code, const char *fmt, ...) {
+err(err_set)(err code, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
   char tmp[sizeof text]; /* the arguments may point into `text` */

@@ -56,13 +56,14 @@ err file_read(const char *path, uint64_t limit, char **out, size_t *size) {
   if (!f) return err_set(ERR_IO, "%s: %s", path, strerror(errno));
   char chunk[16384];
   size_t n;
-  while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) {
+  do {
+    n = fread(chunk, 1, sizeof chunk, f);
     buf_put(&b, chunk, n);
     if (b.n > limit) {
       e = err_set(ERR_LIMIT, "%s: larger than %llu bytes", path, (unsigned long long)limit);
       goto done;
     }
-  }
+  } while (n == sizeof chunk);
   if (ferror(f)) e = err_set(ERR_IO, "%s: %s", path, strerror(errno));
   buf_put(&b, "", 0);
   if (!e && b.failed) e = mem_err(path, b.n);

@@ -74,7 +74,7 @@ char *mem_strdup(const char *s) {
   return p;
 }
 
-err mem_err(const char *what, uint64_t size) {
+err(mem_err)(const char *what, uint64_t size) {
   return err_set(ERR_NOMEM, "out of memory: %s needs %llu bytes", what, (unsigned long long)size);
 }
 

@@ -19,6 +19,9 @@ char *mem_strdup(const char *s); /* returns ownership, NULL when out of memory *
 
 /* The error to return after a NULL: names what was being allocated. */
 err mem_err(const char *what, uint64_t size);
+#ifdef __clang_analyzer__
+#define mem_err(what, size) err_known((mem_err)(what, size), ERR_NOMEM)
+#endif
 
 /* Test hook: the n-th allocation from now fails (1 is the next), and each later one too when
  * `sticky`; 0 switches it off. mem_live: allocations not yet freed. mem_calls: total ever made. */

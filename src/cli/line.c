@@ -127,13 +127,16 @@ void line_close(line_editor *l) {
 
 bool line_terminal(const line_editor *l) { return l->el != NULL; }
 
-static const char *edit(line_editor *l, int *n) {
+/* *error: why there was no line. */
+static const char *edit(line_editor *l, int *n, int *error) {
   el_set(l->el, EL_PREP_TERM, 1); /* before the prompt: el_gets does it after, and a Ctrl-C between
                                      them would be a signal yet */
   fputs(paste_on, stdout);
   fflush(stdout);
   el_resize(l->el); /* the window may have changed while an answer came */
+  errno = 0;
   const char *s = el_gets(l->el, n);
+  *error = errno;
   fputs(paste_off, stdout);
   fflush(stdout);
   return s;
@@ -143,12 +146,12 @@ static const char *edit(line_editor *l, int *n) {
  * the end of input. */
 static const char *edited(line_editor *l) {
   for (;;) {
-    int n = 0;
+    int n = 0, error;
     l->interrupted = false;
-    const char *s = edit(l, &n);
+    const char *s = edit(l, &n, &error);
     if (s && n > 0 && !l->interrupted) return s;
     if (l->interrupted) l->more = false;
-    else if (!(n == -1 && errno == EINTR)) return NULL;
+    else if (!(n == -1 && error == EINTR)) return NULL;
     if (l->interrupted) return "";
   }
 }

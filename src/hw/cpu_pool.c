@@ -48,7 +48,7 @@ typedef struct worker {
   pthread_t id;
 } worker;
 
-struct hw_cpu_pool {
+struct hw_cpu_pool { // NOLINT(clang-analyzer-optin.performance.Padding): lines of their own
   uint32_t n;
   worker *workers; /* [n - 1] */
   uint32_t started;

@@ -72,7 +72,9 @@ err hw_error(const hw *h) {
 /* Every call that can fail starts here. */
 static err enter(hw *h, const char *what) {
   if (h->sticky) return hw_error(h);
-  if (h->fail_in && --h->fail_in == 0) {
+  const bool last = h->fail_in == 1;
+  if (h->fail_in) h->fail_in--;
+  if (last) {
     err_set(h->fail_code, "%s: %s (forced by a test)", what, err_name(h->fail_code));
     if (h->fail_code != ERR_DEVICE_NOMEM) hw_set_error(h, h->fail_code);
     return h->fail_code;

@@ -245,7 +245,7 @@ static void compile(wg_device *d, wg_kernel *k, const char *wgsl, WGPUPipelineLa
 
 err wg_kernel_new(void *self, const hw_kernel_desc *desc, void **out) {
   wg_device *d = self;
-  wg_layout layout;
+  wg_layout layout = {0};
   err e = layout_of(d, desc, &layout);
   if (e) return e;
   wg_kernel *k = mem_zalloc(1, sizeof *k);

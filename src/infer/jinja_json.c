@@ -120,7 +120,7 @@ static err read_number(reader *r, jval **out) {
 static err read_value(reader *r, jval **out);
 
 static err read_member(reader *r, jval *box, bool dict) {
-  jval *key = NULL, *v;
+  jval *key = NULL, *v = NULL;
   err e;
   if (dict) {
     if (peek(r) != '"') return bad(r, "expected a key");

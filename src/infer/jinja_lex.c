@@ -256,8 +256,9 @@ static err bracket(lexer *x, char c) {
     if (x->depth == MAX_NEST) return fail(x, ERR_LIMIT, "more than 256 brackets are open");
     x->nest[x->depth++] = close[o - open];
   } else if (strchr(close, c)) {
-    if (!x->depth || x->nest[--x->depth] != c)
+    if (!x->depth || x->nest[x->depth - 1] != c)
       return fail(x, ERR_FORMAT, "a closing bracket has no opening one");
+    x->depth--;
   }
   return ERR_NONE;
 }

@@ -22,7 +22,7 @@ jnode *jp_node(jparser *p, jkind kind) {
   return n;
 }
 
-bool jp_is_op(const jparser *p, char op) { return p->t->kind == JT_OP && p->t->op == op; }
+bool jp_is_op(const jparser *p, char op) { return p->t->kind == JT_OP && p->t->op == (uint8_t)op; }
 
 static bool is_word(const jtok *t, const char *name) {
   return t->kind == JT_NAME && t->n == strlen(name) && memcmp(t->s, name, t->n) == 0;

@@ -199,7 +199,7 @@ static jval *f_map(jctx *c, jval *v, const jargs *a, jval **av) {
 /* Items for which a test (or their own truth) is `want`; of an attribute when `attr`. */
 static jval *pick(jctx *c, jval *v, const jargs *a, bool attr, bool want) {
   if (attr && !a->npos) return jx_fail(c, ERR_FORMAT, "expected the name of an attribute");
-  const jbuiltin *test = a->npos > attr ? named(c, a, attr, false) : NULL;
+  const jbuiltin *test = a->npos > attr ? named(c, a, attr ? 1 : 0, false) : NULL;
   jval *items = c->e ? NULL : walk(c, v), *out = items ? jx_seq(c, JS_GEN) : NULL;
   jargs args = rest(a, 1u + attr);
   for (size_t i = 0; out && i < items->seq.n; i++) {

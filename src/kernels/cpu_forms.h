@@ -13,7 +13,7 @@ _Static_assert((int)PANEL <= (int)CPU_PANEL_MAX && (int)STRIP <= (int)CPU_STRIP_
                "scratch");
 
 #define CPU_FORMS_TABLE(text)                                                                      \
-  {.name = text,                                                                                   \
+  {.name = (text),                                                                                 \
    .matvec = matvec_exact,                                                                         \
    .matvec_rounding = matvec_rounding,                                                             \
    .matmul = matmul_exact,                                                                         \

@@ -124,7 +124,7 @@ hw_cpu_fn kernel_cpu_fast(kernel_op op, bool rounds) {
   switch (op) {
 #define X(op, exact, rounding)                                                                     \
   case KERNEL_##op: return rounds ? rounding##_fast : exact##_fast;
-    FAST(X)
+    FAST(X) // NOLINT(bugprone-branch-clone): most have one form
 #undef X
   default: return NULL;
   }

@@ -128,6 +128,7 @@ INLINE vi tile_total(tile_sum acc) {
 INLINE void group_tile(bool small, uint32_t nv, const w_code *c, size_t c_row, const x_code *x,
                        vi s[NQ][NV]) {
   enum { DOTS = 32 / SIDE };
+  // NOLINTNEXTLINE(misc-redundant-expression): both are 0 at some levels
   const int parts = CPU_ROOMY || CPU_NEON || small ? 1 : 2;
   for (int part = 0; part < parts; part++) {
     tile_sum t[NQ][NV];

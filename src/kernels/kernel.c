@@ -102,7 +102,7 @@ void kernel_label(const kernel_spec *s, char *out, uint32_t size) {
 
 static const char *find_text(const char *path, size_t n) {
   for (uint32_t i = 0; i < kernel_n_texts; i++) {
-    if (strlen(kernel_texts[i].path) == n && memcmp(kernel_texts[i].path, path, n) == 0)
+    if (n && strlen(kernel_texts[i].path) == n && memcmp(kernel_texts[i].path, path, n) == 0)
       return kernel_texts[i].text;
   }
   return NULL;

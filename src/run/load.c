@@ -53,9 +53,12 @@ done:
 /* ---- kernels ---- */
 
 static bool same_spec(const kernel_spec *a, const kernel_spec *b) {
+  for (uint32_t i = 0; i < KERNEL_CONSTS; i++) {
+    if (a->f[i] != b->f[i]) return false;
+  }
   return a->op == b->op && memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
-         memcmp(a->f, b->f, sizeof a->f) == 0 && memcmp(a->type, b->type, sizeof a->type) == 0 &&
-         a->sg == b->sg && a->wg == b->wg && a->rounds == b->rounds;
+         memcmp(a->type, b->type, sizeof a->type) == 0 && a->sg == b->sg && a->wg == b->wg &&
+         a->rounds == b->rounds;
 }
 
 err run_kernel_get(run *r, const kernel_spec *s, uint32_t *index) {
