@@ -110,8 +110,7 @@ stage web-cpu suite 200 node web/test/smoke.mjs chromium cpu
 stage web-gpu suite 400 node web/test/smoke.mjs chromium gpu tiny
 stage core-node suite 100 node web/test/core_tests.mjs node cpu
 stage core-cpu suite 200 node web/test/core_tests.mjs chromium cpu
-# On the software adapter of a browser these take many minutes: FRIT_FULL=1 runs them.
-[ "${FRIT_FULL:-}" != 1 ] || stage core-gpu suite 900 node web/test/core_tests.mjs chromium gpu
+stage core-gpu suite 900 node web/test/core_tests.mjs chromium gpu
 # Firefox: the same over lavapipe, with 16-bit floats, without subgroups, and another shader compiler.
 firefox() { stage "$1" suite "$2" env VK_DRIVER_FILES="$lavapipe" node "web/test/$3" firefox "${@:4}"; }
 firefox_gpu=(hw. kernels. roles. engine.mixed)

@@ -1,6 +1,6 @@
 // Loads a model through web/core and answers greedily; runs in a page, a worker or Node.
 
-/** o: core (module), wasm, model (URL), device, prompt, tokens, options. Returns what was seen. */
+/** o: core (module), wasm, model (URL), device, prompt, tokens, penalty, options. Returns what was seen. */
 export async function smoke(o) {
   const { Core, UrlSource } = await import(o.core);
   const core = await Core.load(o.wasm, { log: (level, text) => level === "warn" && console.log(`log: ${text}`) });
@@ -14,7 +14,7 @@ export async function smoke(o) {
   });
   const loadHeap = core.heapBytes, ids = [];
   let text = "";
-  const pieces = model.complete(o.prompt, { maxTokens: o.tokens });
+  const pieces = model.complete(o.prompt, { maxTokens: o.tokens, repetitionPenalty: o.penalty });
   let next;
   while (!(next = await pieces.next()).done) {
     ids.push(next.value.id);
