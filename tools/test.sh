@@ -125,12 +125,12 @@ stage node-webgpu suite 900 env VK_DRIVER_FILES="$swiftshader" node web/test/nod
 stage package-web suite 600 node web/test/package_browser.mjs
 stage install suite 300 node web/test/package_install.mjs
 stage site suite 900 node web/test/site.mjs
-firefox firefox-site-cpu 300 chat_page.mjs cpu
+firefox firefox-site-cpu 600 chat_page.mjs cpu
 firefox firefox-site 900 chat_page.mjs gpu
 # WebKit has no WebGPU here: its CPU path.
 stage webkit suite 600 node web/test/c_tests.mjs webkit --quick
 stage webkit-core suite 200 node web/test/core_tests.mjs webkit cpu
-stage webkit-site suite 300 node web/test/chat_page.mjs webkit cpu
+stage webkit-site suite 600 node web/test/chat_page.mjs webkit cpu
 
 printf '\n%-16s %6s %6s %7s %7s\n' stage passed failed skipped time
 printf '%s\n' "${table[@]}"
