@@ -17,6 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 cache=$PWD/.cache
 export PATH=$cache/node/bin:$PATH # the Node.js fetched below, where the system's is too old
+export NODE_DISABLE_COMPILE_CACHE=1 # npm would leave one in /tmp
 arch=$(uname -m)
 scratch=
 exec 3>&1 1>&2 # only the model's path goes to standard output
