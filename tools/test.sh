@@ -32,7 +32,7 @@ selected() { [ ${#wanted[@]} = 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]; }
 # count NAME SECONDS PASSED FAILED SKIPPED [NOTE]
 count() {
   passed=$((passed + $3)) failed=$((failed + $4)) skipped=$((skipped + $5))
-  table+=("$(printf '%-16s %6d %6d %7d %6ds  %s' "$1" "$3" "$4" "$5" "$2" "${6:-}")")
+  table+=("$(printf '%-18s %6d %6d %7d %6ds  %s' "$1" "$3" "$4" "$5" "$2" "${6:-}")")
 }
 
 # stage NAME suite|step LIMIT_SECONDS COMMAND...
@@ -58,6 +58,14 @@ stage() {
   [ $status != 124 ] || note="over its limit of $limit s"
   [ "$f" = 0 ] || { echo "-- the end of $log:"; tail -n 40 "$log" | sed -E 's/^([0-9]+ passed)/   \1/'; }
   count "$name" $((SECONDS - t0)) "$p" "$f" "$s" "$note"
+}
+
+# share NAME SUITES...: says which of the C tests a stage on a browser's software GPU leaves out.
+share() {
+  [ "${FRIT_FULL:-}" != 1 ] && selected "$1" || return 0
+  local what="the C tests but for ${*:2}: many minutes on a software GPU; FRIT_FULL=1 runs them"
+  echo "SKIP $1: $what"
+  count "$1 rest" 0 0 0 1 "left out: FRIT_FULL=1"
 }
 
 # gpu NAME LIBRARY DRIVER: the tests on one WebGPU library over one software driver.
@@ -104,6 +112,7 @@ chromium_gpu=(hw. kernels.element_wise kernels.rmsnorm kernels.rope kernels.kv_a
   kernels.argmax kernels.sample_small roles.qkv_mv roles.attn_split roles.attn_combine engine.mixed)
 [ "${FRIT_FULL:-}" != 1 ] || chromium_gpu=()
 stage chromium-gpu suite 1800 node web/test/c_tests.mjs chromium --quick --device gpu "${chromium_gpu[@]}"
+share chromium-gpu "${chromium_gpu[@]}"
 stage web-size suite 60 node web/test/imports.mjs
 stage web-node suite 200 node web/test/smoke.mjs node cpu
 stage web-cpu suite 200 node web/test/smoke.mjs chromium cpu
@@ -117,6 +126,7 @@ firefox_gpu=(hw. kernels. roles. engine.mixed)
 [ "${FRIT_FULL:-}" != 1 ] || firefox_gpu=()
 firefox firefox-cpu 600 c_tests.mjs --quick
 firefox firefox-gpu 1800 c_tests.mjs --quick --device gpu "${firefox_gpu[@]}"
+share firefox-gpu "${firefox_gpu[@]}"
 firefox firefox-smoke 400 smoke.mjs gpu
 firefox firefox-core 400 core_tests.mjs gpu
 stage build-site step 400 tools/site.sh site
@@ -132,7 +142,7 @@ stage webkit suite 600 node web/test/c_tests.mjs webkit --quick
 stage webkit-core suite 200 node web/test/core_tests.mjs webkit cpu
 stage webkit-site suite 600 node web/test/chat_page.mjs webkit cpu
 
-printf '\n%-16s %6s %6s %7s %7s\n' stage passed failed skipped time
+printf '\n%-18s %6s %6s %7s %7s\n' stage passed failed skipped time
 printf '%s\n' "${table[@]}"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]

@@ -175,7 +175,10 @@ void cli_add_text(cli_table *t, cli_text *x);
 /* Checks that there is exactly one, and reads it. CLI_GO or the status. mem_free *out. */
 int cli_read_text(const cli_command *c, const cli_text *x, char **out, size_t *n);
 
-/* ---- sampling ---- */
+/* ---- rows that several commands have ---- */
+
+void cli_add_no_special(cli_table *t, bool *no_special); /* of texts that are tokenised */
+void cli_add_quiet(cli_table *t, cli_device *d);         /* of commands that load with a bar */
 
 void cli_add_sampling(cli_table *t, sample_opts *o);
 

@@ -225,6 +225,23 @@ int cli_read_text(const cli_command *c, const cli_text *x, char **out, size_t *n
   return CLI_GO;
 }
 
+void cli_add_no_special(cli_table *t, bool *no_special) {
+  cli_add(t, (cli_option[]){{.name = "no-special",
+                             .type = CLI_FLAG,
+                             .to = no_special,
+                             .help = "texts of special tokens are plain text"},
+                            {0}});
+}
+
+void cli_add_quiet(cli_table *t, cli_device *d) {
+  cli_add(t, (cli_option[]){{.name = "quiet",
+                             .letter = 'q',
+                             .type = CLI_FLAG,
+                             .to = &d->quiet,
+                             .help = "no progress bar"},
+                            {0}});
+}
+
 void cli_add_sampling(cli_table *t, sample_opts *o) {
   const char *seed =
       o->seed == UINT32_MAX

@@ -392,12 +392,8 @@ static int run_bench(int argc, const char **argv) {
            .help = "prints one array: test, tokens_per_s, stddev, submits, dispatches, gpu_ms, "
                    "wall_ms (of a token; for prompts of a run), device, ..."},
           {.name = "csv", .type = CLI_FLAG, .to = &o.csv, .help = "prints comma-separated values"},
-          {.name = "quiet",
-           .letter = 'q',
-           .type = CLI_FLAG,
-           .to = &o.device.quiet,
-           .help = "no progress bar"},
           {0}});
+  cli_add_quiet(&t, &o.device);
   cli_add_device(&t, &o.device);
   int status = cli_parse(&cli_bench, &t, "MODEL", argc, argv, &args);
   if (status != CLI_GO) return status;

@@ -195,12 +195,8 @@ static int run_chat(int argc, const char **argv) {
            .type = CLI_FLAG,
            .to = &o.stats,
            .help = "prints device, load time and speed on standard error after each answer"},
-          {.name = "quiet",
-           .letter = 'q',
-           .type = CLI_FLAG,
-           .to = &o.device.quiet,
-           .help = "no progress bar"},
           {0}});
+  cli_add_quiet(&t, &o.device);
   cli_add_sampling(&t, &o.sample);
   cli_add_device(&t, &o.device);
   int status = cli_parse(&cli_chat, &t, "MODEL", argc, argv, &args);

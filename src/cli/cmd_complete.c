@@ -118,10 +118,6 @@ static int run_complete(int argc, const char **argv) {
            .to = &o.n,
            .arg = "N",
            .help = "most tokens to add (default 0: until the model ends or the context is full)"},
-          {.name = "no-special",
-           .type = CLI_FLAG,
-           .to = &o.no_special,
-           .help = "texts of special tokens are plain text"},
           {.name = "ignore-eos",
            .type = CLI_FLAG,
            .to = &o.ignore_eos,
@@ -135,12 +131,9 @@ static int run_complete(int argc, const char **argv) {
            .type = CLI_FLAG,
            .to = &o.stats,
            .help = "prints device and speed on standard error at the end"},
-          {.name = "quiet",
-           .letter = 'q',
-           .type = CLI_FLAG,
-           .to = &o.device.quiet,
-           .help = "no progress bar"},
           {0}});
+  cli_add_no_special(&t, &o.no_special);
+  cli_add_quiet(&t, &o.device);
   cli_add_sampling(&t, &o.sample);
   cli_add_device(&t, &o.device);
   int status = cli_parse(&cli_complete, &t, "MODEL", argc, argv, &args);

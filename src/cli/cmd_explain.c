@@ -67,11 +67,14 @@ static err explain_part(const model *m, const plan_weights *w, const hw_caps *c,
   return ERR_NONE;
 }
 
-static err explain_plans(const model *m, const options *o, const hw_caps *c, cJSON *plans) {
-  plan_opts po = need_plan_opts(m, &o->device, c);
-  po.m = o->rows;
-  if (po.ctx > m->p.n_ctx)
-    return err_set(ERR_ARG, "a context of %u is more than the model's own %u", po.ctx, m->p.n_ctx);
+static err explain_plans(const model *m, const options *o, const hw_caps *c, const run_opts *r,
+                         cJSON *plans) {
+  plan_opts po = {.level = r->level,
+                  .m = o->rows,
+                  .ctx = r->ctx,
+                  .kv = r->kv,
+                  .rounds = r->rounds,
+                  .off = r->off};
   plan_part_kind parts[] = {PLAN_BODY, PLAN_HEAD, o->sampled ? PLAN_SAMPLE : PLAN_GREEDY};
   plan_weights *w = NULL;
   err e = plan_weights_new(&m->graph, c, &w);
@@ -99,19 +102,19 @@ static int explain(const char *path, const options *o) {
   TRY(need_caps(p.desc.kind, p.desc.index, o->device.webgpu, &caps));
   need_pretend(&o->device, &caps);
   cli_describe(&caps, device, sizeof device);
-  plan_opts po = need_plan_opts(m, &o->device, &caps);
-  const char *level = po.level == PLAN_ROLE ? "role" : "none";
+  run_opts r;
+  TRY(need_opts(m, &o->device, &caps, &r));
+  const char *level = r.level == PLAN_ROLE ? "role" : "none";
   if (j) {
     cJSON_AddStringToObject(j, "device", device);
     cJSON_AddStringToObject(j, "level", level);
-    cJSON_AddNumberToObject(j, "context", po.ctx);
-    TRY(explain_plans(m, o, &caps, cJSON_AddArrayToObject(j, "plans")));
+    cJSON_AddNumberToObject(j, "context", r.ctx);
+    TRY(explain_plans(m, o, &caps, &r, cJSON_AddArrayToObject(j, "plans")));
     status = cli_print_json(j);
     j = NULL;
   } else {
-    printf("%s, level %s, context %u, KV cache %s\n", device, level, po.ctx,
-           dtype_get(po.kv)->name);
-    TRY(explain_plans(m, o, &caps, NULL));
+    printf("%s, level %s, context %u, KV cache %s\n", device, level, r.ctx, dtype_get(r.kv)->name);
+    TRY(explain_plans(m, o, &caps, &r, NULL));
     status = cli_flush();
   }
 done:

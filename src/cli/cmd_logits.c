@@ -73,11 +73,9 @@ static int run_logits(int argc, const char **argv) {
                               .to = &o.out,
                               .arg = "FILE.npy",
                               .help = "where they go"},
-                             {.name = "no-special",
-                              .type = CLI_FLAG,
-                              .to = &o.no_special,
-                              .help = "texts of special tokens are plain text"},
                              {0}});
+  cli_add_no_special(&t, &o.no_special);
+  cli_add_quiet(&t, &o.device);
   cli_add_device(&t, &o.device);
   int status = cli_parse(&cli_logits, &t, "MODEL", argc, argv, &args);
   if (status != CLI_GO) return status;

@@ -112,16 +112,14 @@ static int run_perplexity(int argc, const char **argv) {
   cli_args args;
   cli_add(&t,
           (cli_option[]){
-              {.name = "no-special",
-               .type = CLI_FLAG,
-               .to = &o.no_special,
-               .help = "texts of special tokens are plain text"},
               {.name = "json",
                .type = CLI_FLAG,
                .to = &o.json,
                .help = "prints one object: nll, ppl, tokens, predicted, windows, context, seconds, "
                        "device"},
               {0}});
+  cli_add_no_special(&t, &o.no_special);
+  cli_add_quiet(&t, &o.device);
   cli_add_device(&t, &o.device);
   int status = cli_parse(&cli_perplexity, &t, "MODEL FILE", argc, argv, &args);
   if (status != CLI_GO) return status;

@@ -80,11 +80,7 @@ static int run_tokenize(int argc, const char **argv) {
   cli_table t = {0};
   cli_args args;
   cli_add_text(&t, &o.text);
-  cli_add(&t, (cli_option[]){{.name = "no-special",
-                              .type = CLI_FLAG,
-                              .to = &o.no_special,
-                              .help = "texts of special tokens are plain text"},
-                             {.name = "no-bos",
+  cli_add(&t, (cli_option[]){{.name = "no-bos",
                               .type = CLI_FLAG,
                               .to = &o.no_bos,
                               .help = "leaves out the tokens that the file's own rules add"},
@@ -93,6 +89,7 @@ static int run_tokenize(int argc, const char **argv) {
                               .to = &o.json,
                               .help = "prints one object: tokens, pieces"},
                              {0}});
+  cli_add_no_special(&t, &o.no_special);
   int status = cli_parse(&cli_tokenize, &t, "MODEL", argc, argv, &args);
   if (status != CLI_GO) return status;
   char *text;

@@ -21,7 +21,7 @@ err need_all(const model *m, const cli_device *d, need *out, uint32_t max, uint3
 err need_caps(hw_kind kind, uint32_t index, const char *library, hw_caps *out);
 /* Caps with what the options pretend. */
 void need_pretend(const cli_device *d, hw_caps *c);
-/* The options of a plan as the engine would choose them on that device. */
-plan_opts need_plan_opts(const model *m, const cli_device *d, const hw_caps *c);
+/* What the engine would choose on that device. ERR_ARG: a context beyond the model's. */
+err need_opts(const model *m, const cli_device *d, const hw_caps *c, run_opts *out);
 
 #endif

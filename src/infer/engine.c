@@ -23,13 +23,13 @@ err engine_new(gguf *file, const engine_opts *o, engine **out) {
   en->file = file;
   TRY(model_import(en->file, &en->model));
   TRY(token_from_gguf(en->file, &en->tokens));
-  uint32_t trained = en->model->p.n_ctx;
-  en->ctx = o->ctx ? o->ctx : min_u32(trained, ENGINE_CTX);
-  if (en->ctx > trained) {
-    e = err_set(ERR_ARG, "%s: a context of %u is more than the model's own %u", name, en->ctx,
-                trained);
+  run_opts r;
+  e = engine_run_opts(o, en->model->p.n_ctx, &r);
+  if (e) {
+    err_set(e, "%s: %s", name, err_text());
     goto done;
   }
+  en->ctx = r.ctx;
   if (token_count(en->tokens) > en->model->p.n_vocab)
     e = err_set(ERR_FORMAT, "%s: %u tokens but only %u rows in 'token_embd.weight'", name,
                 token_count(en->tokens), en->model->p.n_vocab);
@@ -84,24 +84,29 @@ static err check_fits(const engine *en, run_memory need) {
 
 /* The plan that suits the device, unless told: roles on GPUs, an op a kernel on the cpu, whose fast
  * forms are there for the plain ops. */
-static run_opts opts_of(engine *en) {
-  const engine_opts *o = &en->o;
+err engine_run_opts(const engine_opts *o, uint32_t trained, run_opts *out) {
   bool cpu = o->device == HW_CPU;
-  run_opts r = {.level = o->level_set ? o->level
-                         : cpu        ? PLAN_NONE
-                                      : PLAN_ROLE,
-                .ctx = en->ctx,
-                .batch = o->batch ? max_u32(o->batch, 2) : 512,
-                .kv = o->f32 ? DT_F32 : DT_F16,
-                .rounds = !o->f32,
-                .nll = o->nll,
-                .splits = o->splits,
-                .off = o->off,
-                .uploaded = uploaded,
-                .fetch = o->fetch ? fetch : NULL,
-                .fetched = o->fetched ? fetched : NULL,
-                .user = en};
-  r.batch = max_u32(2, min_u32(r.batch, en->ctx));
+  *out = (run_opts){.level = o->level_set ? o->level
+                             : cpu        ? PLAN_NONE
+                                          : PLAN_ROLE,
+                    .ctx = o->ctx ? o->ctx : min_u32(trained, ENGINE_CTX),
+                    .kv = o->f32 ? DT_F32 : DT_F16,
+                    .rounds = !o->f32,
+                    .nll = o->nll,
+                    .splits = o->splits,
+                    .off = o->off};
+  out->batch = max_u32(2, min_u32(o->batch ? o->batch : 512, out->ctx));
+  if (out->ctx <= trained) return ERR_NONE;
+  return err_set(ERR_ARG, "a context of %u is more than the model's own %u", out->ctx, trained);
+}
+
+static run_opts opts_of(engine *en) {
+  run_opts r = {0};
+  engine_run_opts(&en->o, en->model->p.n_ctx, &r); /* went well in engine_new */
+  r.uploaded = uploaded;
+  r.fetch = en->o.fetch ? fetch : NULL;
+  r.fetched = en->o.fetched ? fetched : NULL;
+  r.user = en;
   return r;
 }
 

@@ -44,6 +44,10 @@ typedef struct engine_progress {
   uint64_t done, total;
 } engine_progress;
 
+/* What the engine plans for a model trained for `trained` tokens on a device of o->device's kind:
+ * level, context, batch and precision, the hooks left NULL. ERR_ARG: a context beyond `trained`. */
+err engine_run_opts(const engine_opts *o, uint32_t trained, run_opts *out);
+
 /* Opens and checks the file, reads the tokenizer. Errors: ERR_IO, ERR_FORMAT, ERR_UNSUPPORTED,
  * ERR_ARG (context beyond the model's). Returns ownership. */
 err engine_open(const char *path, const engine_opts *o, engine **out);

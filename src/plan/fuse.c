@@ -66,7 +66,8 @@ static bool is_qkv(const plan_builder *b, uint32_t i, uint32_t end) {
          used_once(b, n[4].out);
 }
 
-/* Notes where `count` matmuls of one input, from node i on, would fuse but for a bias. */
+/* Notes where `count` matmuls of one input, from node i on, would fuse but for a bias. Returns the
+ * nodes that it fuses: none. */
 static uint32_t biased(plan_builder *b, uint32_t i, uint32_t end, uint32_t count,
                        const char *fusion_name) {
   const ir_node *n = b->g->nodes;
