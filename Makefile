@@ -32,9 +32,12 @@ native: ## build/native/frit, frit-tests, the library
 	@cmake --build --preset native
 
 asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
-	@tools/setup.sh build
-	@cmake --preset asan $(CCACHE) --log-level=WARNING >/dev/null
-	@cmake --build --preset asan
+msan: ## build/msan: the tests under MemorySanitizer (clang)
+tsan: ## build/tsan: the tests under ThreadSanitizer
+asan msan tsan:
+	@tools/setup.sh $(if $(filter msan,$@),test,build)
+	@cmake --preset $@ $(CCACHE) --log-level=WARNING >/dev/null
+	@cmake --build --preset $@
 
 arm: ## build/arm: the tests for 64-bit ARM, by a cross-compiler
 	@tools/setup.sh build
@@ -73,4 +76,4 @@ lint: ## clang-format and clang-tidy, changing nothing
 clean: ## remove build/ (the model and libraries stay in .cache/)
 	rm -rf build
 
-.PHONY: help demo test check model native asan arm wasm package site serve install format lint clean
+.PHONY: help demo test check model native asan msan tsan arm wasm package site serve install format lint clean

@@ -14,8 +14,8 @@ endif()
 
 if(TARGET frit-tests)
   # Tests are written where size_t has 64 bits; their sizes are small.
-  set_source_files_properties(${FRIT_TESTS} ${FRIT_TEST_HELPERS} PROPERTIES
-    COMPILE_OPTIONS "-Wno-shorten-64-to-32;-Wno-missing-field-initializers")
+  set_property(SOURCE ${FRIT_TESTS} ${FRIT_TEST_HELPERS} APPEND PROPERTY
+    COMPILE_OPTIONS -Wno-shorten-64-to-32)
   set_target_properties(frit-tests PROPERTIES OUTPUT_NAME frit-tests.wasm)
   target_link_options(frit-tests PRIVATE -Wl,--strip-all,--stack-first,-z,stack-size=1048576
     -Wl,--import-memory,--shared-memory,--no-check-features,--max-memory=2147483648)

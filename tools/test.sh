@@ -97,6 +97,10 @@ stage cli suite 900 tools/run_cli_tests.sh
 stage build-asan step 900 make asan
 stage asan suite 900 env ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 \
   UBSAN_OPTIONS=print_stacktrace=1 build/asan/frit-tests --device cpu
+stage build-msan step 900 make msan
+stage msan suite 900 build/msan/frit-tests --device cpu --quick
+stage build-tsan step 900 make tsan
+stage tsan suite 900 build/tsan/frit-tests --device cpu --quick hw. engine. faults.
 
 if [ "$(uname -m)" != aarch64 ]; then
   stage build-arm step 600 make arm

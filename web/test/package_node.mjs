@@ -96,11 +96,11 @@ await test("abort", async () => {
   const control = new AbortController();
   const run = model.complete({ prompt: "x", temperature: 0 }, { signal: control.signal, onText: () => control.abort() });
   await assert.rejects(run, (e) => e instanceof AbortError && e.name === "AbortError");
-  const stream = await model.chat.completions.create({ messages: ask, stream: true });
+  const stream = await model.chat.completions.create({ messages: ask, temperature: 0, stream: true });
   for await (const c of stream) if (c.choices[0].delta.content) break;
   assert.ok(stream.controller.signal.aborted);
   await assert.rejects(load(tiny, { signal: AbortSignal.abort() }), AbortError);
-  assert.equal((await model.complete({ prompt: "x", max_tokens: 2 })).usage.completion_tokens, 2);
+  assert.equal((await model.complete({ prompt: "x", temperature: 0, max_tokens: 2 })).usage.completion_tokens, 2);
 });
 await test("refusals", async () => {
   const make = (p) => model.chat.completions.create({ messages: ask, ...p });

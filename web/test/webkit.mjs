@@ -83,7 +83,11 @@ export async function openWebKit(print) {
   const session = `http://127.0.0.1:${port}/session/${sessionId}`;
   const script = (text, ...args) => command(`${session}/execute/sync`, "POST", { script: text, args });
   return {
-    goto: (url) => command(`${session}/url`, "POST", { url }),
+    async goto(url) {
+      await command(`${session}/url`, "POST", { url });
+      const loaded = "return location.href === arguments[0] && document.readyState === 'complete'";
+      while (!await script(loaded, url)) await sleep(50); // the driver may answer before the page's modules have run
+    },
     async evaluate(f, arg) {
       await script(`return (${start})(${f}, ...arguments)`, arg ?? null);
       for (;;) {
