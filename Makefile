@@ -32,10 +32,10 @@ native: ## build/native/frit, frit-tests, the library
 	@cmake --build --preset native
 
 asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
-msan: ## build/msan: the tests under MemorySanitizer (clang)
+msan: ## build/msan: the tests under MemorySanitizer
 tsan: ## build/tsan: the tests under ThreadSanitizer
 asan msan tsan:
-	@tools/setup.sh $(if $(filter msan,$@),test,build)
+	@tools/setup.sh $(if $(filter asan,$@),build,test)
 	@cmake --preset $@ $(CCACHE) --log-level=WARNING >/dev/null
 	@cmake --build --preset $@
 

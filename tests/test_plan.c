@@ -202,12 +202,6 @@ static void the_check_sees_damage(void) {
   close_fixture(&f);
 }
 
-static bool same_spec(const kernel_spec *a, const kernel_spec *b) {
-  return a->op == b->op && memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
-         memcmp(a->f, b->f, sizeof a->f) == 0 && memcmp(a->type, b->type, sizeof a->type) == 0 &&
-         a->sg == b->sg && a->wg == b->wg && a->rounds == b->rounds;
-}
-
 /* Only the named ones go; all at once leaves level none. */
 static void fusions_by_name(void) {
   fixture f;
@@ -238,7 +232,7 @@ static void fusions_by_name(void) {
       REQUIRE(p && q);
       CHECK_EQ(p->n_steps, q->n_steps);
       for (uint32_t s = 0; s < p->n_steps && s < q->n_steps; s++)
-        CHECK(same_spec(&p->steps[s].spec, &q->steps[s].spec) && !p->steps[s].fusion);
+        CHECK(kernel_spec_equal(&p->steps[s].spec, &q->steps[s].spec) && !p->steps[s].fusion);
       plan_free(p);
       plan_free(q);
     }

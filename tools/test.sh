@@ -35,11 +35,12 @@ count() {
   table+=("$(printf '%-18s %6d %6d %7d %6ds  %s' "$1" "$3" "$4" "$5" "$2" "${6:-}")")
 }
 
-# attempt NAME suite|step LIMIT_SECONDS COMMAND...: runs it; leaves what came of it in p, f, s and note.
-attempt() {
-  local name=$1 kind=$2 limit=$3 log=$logs/$1.log status line
+# stage NAME suite|step LIMIT_SECONDS COMMAND...
+stage() {
+  local name=$1 kind=$2 limit=$3 log=$logs/$1.log t0=$SECONDS status line p=0 f=0 s=0 note=
   shift 3
-  p=0 f=0 s=0 note=
+  selected "$name" || return 0
+  echo "== $name"
   timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null
   status=$?
   grep -E '^(FAIL|SKIP) ' "$log"
@@ -56,31 +57,6 @@ attempt() {
   if grep -q '^SKIP .*: device gpu: ' "$log"; then f=$((f + 1)) note="the GPU did not open"; fi
   [ $status != 124 ] || note="over its limit of $limit s"
   [ "$f" = 0 ] || { echo "-- the end of $log:"; tail -n 40 "$log" | sed -E 's/^([0-9]+ passed)/   \1/'; }
-}
-
-# stage NAME suite|step LIMIT_SECONDS COMMAND...
-stage() {
-  local t0=$SECONDS p f s note
-  selected "$1" || return 0
-  echo "== $1"
-  attempt "$@"
-  count "$1" $((SECONDS - t0)) "$p" "$f" "$s" "$note"
-}
-
-# webkit NAME LIMIT_SECONDS COMMAND...: a suite in WebKitGTK. Its compiler of WebAssembly errs about once
-# in 200 starts (web/README.md), so what fails is run once more; that it was counts as skipped.
-webkit() {
-  local name=$1 limit=$2 t0=$SECONDS p f s note
-  shift 2
-  selected "$name" || return 0
-  echo "== $name"
-  attempt "$name" suite "$limit" "$@"
-  if [ "$f" != 0 ]; then
-    mv "$logs/$name.log" "$logs/$name.first.log"
-    echo "SKIP $name: its first run failed ($logs/$name.first.log); this is the second"
-    attempt "$name" suite "$limit" "$@"
-    s=$((s + 1)) note="run twice${note:+; $note}"
-  fi
   count "$name" $((SECONDS - t0)) "$p" "$f" "$s" "$note"
 }
 
@@ -166,9 +142,9 @@ stage site suite 900 node web/test/site.mjs
 firefox firefox-site-cpu 600 chat_page.mjs cpu
 firefox firefox-site 900 chat_page.mjs gpu
 # WebKit has no WebGPU here: its CPU path.
-webkit webkit 600 node web/test/c_tests.mjs webkit --quick
-webkit webkit-core 200 node web/test/core_tests.mjs webkit cpu
-webkit webkit-site 600 node web/test/chat_page.mjs webkit cpu
+stage webkit suite 600 node web/test/c_tests.mjs webkit --quick
+stage webkit-core suite 200 node web/test/core_tests.mjs webkit cpu
+stage webkit-site suite 600 node web/test/chat_page.mjs webkit cpu
 
 printf '\n%-18s %6s %6s %7s %7s\n' stage passed failed skipped time
 printf '%s\n' "${table[@]}"

@@ -138,7 +138,7 @@ err engine_load(engine *en, engine_progress *p, bool *done) {
     if (s == HW_FAILED) return hw_error(en->h);
     return s == HW_READY ? make_run(en) : ERR_NONE;
   }
-  run_progress r = {0};
+  run_progress r;
   err e = run_load(en->run, &r, done);
   static const engine_phase phases[] = {[RUN_COMPILE] = ENGINE_COMPILE,
                                         [RUN_UPLOAD] = ENGINE_UPLOAD,

@@ -19,6 +19,15 @@ static const kernel_def defs[] = {
 
 const kernel_def *kernel_get(kernel_op op) { return &defs[op]; }
 
+bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b) {
+  for (uint32_t i = 0; i < KERNEL_CONSTS; i++) {
+    if (a->f[i] != b->f[i]) return false;
+  }
+  return a->op == b->op && memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
+         memcmp(a->type, b->type, sizeof a->type) == 0 && a->sg == b->sg && a->wg == b->wg &&
+         a->rounds == b->rounds;
+}
+
 /* The i-th word of a list separated by blanks; false after the last. */
 static bool word(const char *list, uint32_t i, const char **w, uint32_t *n) {
   for (;; i--) {

@@ -65,6 +65,8 @@ typedef struct kernel_def {
 } kernel_def;
 
 const kernel_def *kernel_get(kernel_op op);
+/* By value: the struct has padding. */
+bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b);
 
 /* "name(N=..,K=..,EPS=..,W=q4_0,SG=32)" into out (NUL-terminated, cut at size). */
 void kernel_label(const kernel_spec *s, char *out, uint32_t size);

@@ -52,18 +52,9 @@ done:
 
 /* ---- kernels ---- */
 
-static bool same_spec(const kernel_spec *a, const kernel_spec *b) {
-  for (uint32_t i = 0; i < KERNEL_CONSTS; i++) {
-    if (a->f[i] != b->f[i]) return false;
-  }
-  return a->op == b->op && memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
-         memcmp(a->type, b->type, sizeof a->type) == 0 && a->sg == b->sg && a->wg == b->wg &&
-         a->rounds == b->rounds;
-}
-
 err run_kernel_get(run *r, const kernel_spec *s, uint32_t *index) {
   for (uint32_t i = 0; i < r->n_kernels; i++) {
-    if (!same_spec(&r->kernels[i].spec, s)) continue;
+    if (!kernel_spec_equal(&r->kernels[i].spec, s)) continue;
     *index = i;
     return ERR_NONE;
   }
@@ -312,9 +303,19 @@ done:
   return e;
 }
 
+static run_progress progress(const run *r) {
+  if (r->stage > STAGE_UPLOAD && r->stage <= STAGE_PROGRAMS)
+    return (run_progress){RUN_COMPILE, r->at_kernel, r->n_kernels};
+  return (run_progress){r->stage <= STAGE_UPLOAD   ? RUN_UPLOAD
+                        : r->stage <= STAGE_WARMUP ? RUN_WARMUP
+                                                   : RUN_READY,
+                        r->uploaded_bytes, r->upload_total};
+}
+
 err run_load(run *r, run_progress *p, bool *done) {
   err e = hw_error(r->h);
   *done = false;
+  *p = progress(r);
   if (e) return e;
   switch (r->stage) {
   case STAGE_BUFFERS:
@@ -336,15 +337,6 @@ err run_load(run *r, run_progress *p, bool *done) {
   case STAGE_READY: *done = true; break;
   }
   if (!e) e = hw_error(r->h);
-  *p = (run_progress){.phase = r->stage <= STAGE_UPLOAD     ? RUN_UPLOAD
-                               : r->stage <= STAGE_PROGRAMS ? RUN_COMPILE
-                               : r->stage <= STAGE_WARMUP   ? RUN_WARMUP
-                                                            : RUN_READY,
-                      .done = r->uploaded_bytes,
-                      .total = r->upload_total};
-  if (p->phase == RUN_COMPILE) {
-    p->done = r->at_kernel;
-    p->total = r->n_kernels;
-  }
+  *p = progress(r);
   return e;
 }

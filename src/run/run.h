@@ -38,7 +38,7 @@ typedef struct run_progress {
 /* Plans; makes nothing on the device yet. The graph must outlive the run; weights need their data.
  */
 err run_new(hw *h, const ir_graph *g, const run_opts *o, run **out);
-/* Loads a little; call until *done. */
+/* Loads a little; call until *done. p and done are set whatever comes of it. */
 err run_load(run *r, run_progress *p, bool *done);
 void run_free(run *r);
 
